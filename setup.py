@@ -21,7 +21,7 @@ setup(
     package_dir={SCRIPTS: "static"},
     # not plotly.js, which only the app needs
     package_data={
-        SCRIPTS: ["*-*/*.js", "*-*/*.css", "*-*/*.wasm"],
+        SCRIPTS: ["manifest.json", "*-*/*/*.js", "*-*/*/*.css", "*-*/*/*.wasm"],
         "explorer.lenses.words": ["*.txt"],
     },
 )

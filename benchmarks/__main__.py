@@ -24,10 +24,10 @@ NAMES = {
 def _commands() -> Commands:
     wanted = sys.argv[1].replace("-", "_") if sys.argv[1:] else ""  # only its file is loaded
     files = [file for file, names in NAMES.items() if wanted in names.split()] or list(NAMES)
-    found = [(file, name) for file in files for name in NAMES[file].split()]
+    commands = [(file, name) for file in files for name in NAMES[file].split()]
     return {
         name.replace("_", "-"): getattr(import_module(f"benchmarks.{file}"), name)
-        for file, name in found
+        for file, name in commands
     }
 
 

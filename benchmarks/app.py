@@ -58,7 +58,8 @@ SAYS = re.compile(
     r"|the first [\d,]+|at most [\d,]+ [^·.]*|positions \d+ ?[–-] ?\d+",
 )
 CELL = """row => {
-  const sheet = document.querySelector("[data-plot=cross] .lv-sheet"), box = sheet.getBoundingClientRect();
+  const sheet = document.querySelector("[data-plot=cross] .lv-sheet");
+  const box = sheet.getBoundingClientRect();
   const [rows, first, columns] = ["--rows", "--row", "--columns"].map(
     (name) => Number(getComputedStyle(sheet).getPropertyValue(name)));
   return [box.left + 2.5 / columns * box.width, box.top + (first + row + .5) / rows * box.height];
@@ -77,36 +78,43 @@ def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
             "with PyTorch": lambda: _first_pictures(browser, BARE, BARE_READY, "torch"),
             "the app": lambda: _first_pictures(browser, "app.py", READY),
         }
-        taken = [{name: page() for name, page in pages.items()} for _ in range(repeats + 1)][1:]
+        rounds = [{name: page() for name, page in pages.items()} for _ in range(repeats + 1)][1:]
         for i, what in enumerate(("first picture, cold server", "first picture, second visitor")):
-            ours, *others = ([both[name][i] for both in taken] for name in reversed(pages))
-            for name, theirs in zip(list(pages)[1::-1], others, strict=True):
-                compare(what, ours, theirs, "s", 1.15, name)
+            seconds = {name: [pictures[name][i] for pictures in rounds] for name in pages}
+            for name in ("with PyTorch", "a bare page"):
+                compare(what, seconds["the app"], seconds[name], "s", 1.15, named=name)
         texts = {n: text_of(load_translator(MODELS / model), n) for n in (13, 32, 64)}
-        with served() as own, served(BARE) as bare:
-            page = visit(browser, f"{own.url}/?model={model}", READY)
+        with served() as there, served(BARE) as bare:
+            page = visit(browser, f"{there.url}/?model={model}", READY)
             reference = visit(browser, bare.url, BARE_READY)
-            ours, theirs = [], []
-            for i in range(repeats):
-                text = f"{(word := WORDS[i % 7])} saw a new house in the city last year."
-                shown = (
-                    f"document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
-                )
-                ours.append(enter(page, "Sentence to translate", text, f"{READY} && {shown}"))
-                titled = _titled(f"e.textContent.startsWith('{text}')")
-                theirs.append(enter(reference, "Sentence", text, titled))
-            compare("Enter to painted", ours, theirs, "ms", 2, "a bare page")
+            _compare_enter(page, reference, repeats)
             for tokens, text in texts.items():
                 reference = visit(browser, f"{bare.url}/?tokens={tokens}", BARE_READY)
                 place = urlencode({"model": model, "text": text, "step": 1})
-                page, wire = _watched(browser, f"{own.url}/?{place}")
+                page, wire = _watched(browser, f"{there.url}/?{place}")
                 ours = steps(page, repeats)
                 theirs = _bare_steps(reference, repeats)
-                compare(f"a step, {tokens} source tokens", ours, theirs, "ms", 0.2, "a bare page")
+                compare(
+                    f"a step, {tokens} source tokens", ours, theirs, "ms", 0.2, named="a bare page"
+                )
                 print(
                     f"{'':<40} {wire.received / repeats:8.0f} bytes received a step, at most 1000"
                 )
     return 0
+
+
+def _compare_enter(page: Page, reference: Page, repeats: int) -> None:
+    """From Enter in the field of the sentence to the new picture, beside a bare page."""
+    ours = []
+    theirs = []
+    for i in range(repeats):
+        word = WORDS[i % 7]
+        text = f"{word} saw a new house in the city last year."
+        painted = f"document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+        ours.append(enter(page, "Sentence to translate", text, f"{READY} && {painted}"))
+        titled = _titled(f"e.textContent.startsWith('{text}')")
+        theirs.append(enter(reference, "Sentence", text, titled))
+    compare("Enter to painted", ours, theirs, "ms", 2, named="a bare page")
 
 
 def _first_pictures(
@@ -191,7 +199,7 @@ def inside(*, model: Model = "en-de", tokens: Tokens = 13, repeats: Repeats = 8)
                     theirs,
                     "ms",
                     8,
-                    "a bare page",
+                    named="a bare page",
                 )
                 page.context.close()
                 reference.context.close()
@@ -225,7 +233,12 @@ def age(*, opens: Annotated[int, "pages to open"] = 400, repeats: Repeats = 50) 
             page.context.close()
             if done in (len(addresses), opens):
                 compare(
-                    f"processor time of a step, {done} pages", step(), fresh, "ms", 1.5, "fresh"
+                    f"processor time of a step, {done} pages",
+                    step(),
+                    fresh,
+                    "ms",
+                    1.5,
+                    named="fresh",
                 )
                 print(
                     f"{'':<40} {there.memory():8.0f} MB after {done} pages were opened", flush=True
@@ -256,7 +269,7 @@ def long(*, model: Model = "en-de", repeats: Repeats = 5, only: str = "") -> int
                 for more in ({}, *OTHER_VIEWS.get(page, ())):
                     _opened(browser, there.url, page, places[256] | more)
         if only in ("", "clicks"):
-            taken: dict[str, list[list[float]]] = {
+            times: dict[str, list[list[float]]] = {
                 "a step": [],
                 "a click on a cell": [],
                 "another head": [],
@@ -264,19 +277,19 @@ def long(*, model: Model = "en-de", repeats: Repeats = 5, only: str = "") -> int
             for n in (256, 32):
                 cursor = {"step": 10, "source": 10}
                 tab, _ = _watched(browser, _address(there.url, sitemap.HOME, places[n] | cursor))
-                taken["a step"].append(steps(tab, repeats))
-                taken["a click on a cell"].append(
+                times["a step"].append(steps(tab, repeats))
+                times["a click on a cell"].append(
                     [_cell_click(tab, 1 - 2 * (i % 2)) for i in range(repeats)]
                 )
                 tab.context.close()
                 address = _address(there.url, "cross_attention", places[n] | {"step": 10})
                 tab, wire = _watched(browser, address)
-                taken["another head"].append(
+                times["another head"].append(
                     [_tile_click(tab, wire, i % 8) for i in range(repeats)]
                 )
                 tab.context.close()
-            for what, (ours, reference) in taken.items():
-                compare(f"{what}, 256 tokens", ours, reference, "ms", 2, "32 tokens")
+            for what, (ours, reference) in times.items():
+                compare(f"{what}, 256 tokens", ours, reference, "ms", 2, named="32 tokens")
         if only in ("", "longest"):
             for page in sitemap.PAGES:
                 _opened(browser, there.url, page, places[1024])
@@ -360,8 +373,8 @@ def _tile_click(page: Page, wire: Wire, head: int) -> float:
         box["x"] + box["width"] * (0.06 + 0.125 * head), box["y"] + box["height"] * 0.15
     )
     page.wait_for_selector(hover, timeout=30_000)
-    other = f"document.querySelector('{title}').innerText !== {before!r} && {READY}"
-    took = milliseconds(page, "mousedown", other, _press(page))
+    changed = f"document.querySelector('{title}').innerText !== {before!r} && {READY}"
+    took = milliseconds(page, "mousedown", changed, _press(page))
     _rest(page, wire)
     return took
 
@@ -379,14 +392,14 @@ def _press(page: Page) -> Callable[[], None]:
 def files(*, visitors: Annotated[int, "first visits"] = 50) -> int:
     """What scripts, styles and fonts of first visits cost the process, directly and behind
     nginx."""
-    asked = list[str]()
+    requested = list[str]()
     with served() as there, proxy([there.url]) as before:
         with chromium() as browser:
             page = visit(browser, "about:blank")
-            page.on("request", lambda request: asked.append(urlsplit(request.url).path))
+            page.on("request", lambda request: requested.append(urlsplit(request.url).path))
             page.goto(f"{there.url}/{OWN_TEXT}")
             page.wait_for_function(READY, timeout=60_000)
-        paths = [path for path in asked if "/static/" in path]
+        paths = [path for path in requested if "/static/" in path]
         used = list[float]()
         for name, base in (("the process itself", there.url), ("nginx before it", before)):
             start = time.perf_counter()

@@ -90,5 +90,5 @@ def maps(text: str, tokens: int | None) -> None:
 if "torch" in sys.argv[1:]:
     import torch  # noqa: F401
 st.set_page_config(layout="wide")
-given = st.query_params.get("tokens")
-maps(st.text_input("Sentence", "one"), int(given) if given else None)
+tokens_given = st.query_params.get("tokens")
+maps(st.text_input("Sentence", "one"), int(tokens_given) if tokens_given else None)

@@ -122,10 +122,10 @@ def proxy(urls: Sequence[str], listen: int = 8790) -> Iterator[str]:
         site = site.replace("listen 8080", f"listen 127.0.0.1:{listen}").replace(
             "/var/lib/nginx", folder
         )
-        whole = f"user {getpass.getuser()}; worker_processes 1; pid {folder}/pid; "
-        whole += f"error_log {folder}/error.log;\nevents {{ worker_connections 2048; }}\n"
+        main = f"user {getpass.getuser()}; worker_processes 1; pid {folder}/pid; "
+        main += f"error_log {folder}/error.log;\nevents {{ worker_connections 2048; }}\n"
         path = Path(folder, "nginx.conf")
-        path.write_text(f"{whole}http {{ access_log off;\n{site}\n}}\n")
+        path.write_text(f"{main}http {{ access_log off;\n{site}\n}}\n")
         command = [nginx, "-p", folder, "-c", str(path), "-g", "daemon off;"]
         running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
         try:
@@ -183,12 +183,12 @@ def settle(page: Page) -> None:
 def steps(page: Page, count: int) -> list[float]:
     """Milliseconds of each of several cursor steps, to the painted view."""
     page.focus(".lv")
-    taken = []
+    times = []
     for _ in range(count):
         at = int(page.get_attribute(".lv", "data-painted") or 0)
         done = f"document.querySelector('.lv').dataset.painted === '{at + 1}'"
-        taken.append(milliseconds(page, "keydown", done, lambda: page.keyboard.press("ArrowRight")))
-    return taken
+        times.append(milliseconds(page, "keydown", done, lambda: page.keyboard.press("ArrowRight")))
+    return times
 
 
 def compare(

@@ -47,16 +47,15 @@ def doubt(
     for pair in read_pairs(path):
         references[pair.source].append(pair.target)
     judged = [_judge(translator, source, known) for source, known in references.items()]
-    every_right = [each for each in judged if each.is_right]
+    every_right = [text for text in judged if text.is_right]
     spread = [i * len(every_right) // count for i in range(min(count, len(every_right)))]
-    wrong = sorted((each for each in judged if not each.is_right), key=lambda each: each.likeness)[
-        :count
-    ]
+    every_wrong = [text for text in judged if not text.is_right]
+    wrong = sorted(every_wrong, key=lambda text: text.likeness)[:count]
     print(f"{model.name}, {len(judged)} sentences of {path.name}, {len(every_right)} of them right")
     for name, sort in (("right", [every_right[i] for i in spread]), ("wrong", wrong)):
-        unsure = sum(each.is_unsure for each in sort)
-        bettered = sum(each.is_bettered for each in sort)
-        either = sum(each.is_unsure or each.is_bettered for each in sort)
+        unsure = sum(text.is_unsure for text in sort)
+        bettered = sum(text.is_bettered for text in sort)
+        either = sum(text.is_unsure or text.is_bettered for text in sort)
         print(
             f"{name}: {len(sort)}; unsure {unsure}, bettered by a beam {bettered}, either {either}"
         )

@@ -114,10 +114,10 @@ def large(directory: Path, kind: str) -> Any:
     else:
         from tokenizers import ByteLevelBPETokenizer
 
-        made = ByteLevelBPETokenizer()
+        tokenizer = ByteLevelBPETokenizer()
         special = ["<s>", "<pad>", "</s>", "<unk>"]
-        made.train([str(ROOT / "README.md")], vocab_size=600, special_tokens=special)
-        made.save_model(str(directory))
+        tokenizer.train([str(ROOT / "README.md")], vocab_size=600, special_tokens=special)
+        tokenizer.save_model(str(directory))
     config = getattr(transformers, f"{kind}Config")(
         vocab_size=ROWS, encoder_layers=3, decoder_layers=3, decoder_start_token_id=2
     )
@@ -150,7 +150,9 @@ def families(*, only: str = "", threads: Threads = 2, repeats: Repeats = 7) -> i
     for name, (write, begins, beams) in SHAPES.items():
         with tempfile.TemporaryDirectory() as folder:
             if only in ("", name):
-                _compare(name, Path(folder), write(Path(folder)), f"{begins}{TEXT}", beams, repeats)
+                model = write(Path(folder))
+                text = f"{begins}{TEXT}"
+                _compare(name, Path(folder), model, text, beams=beams, repeats=repeats)
     return 0
 
 

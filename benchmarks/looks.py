@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from PIL import Image
 
@@ -41,8 +41,10 @@ return Boolean(main && main.innerText.length > 200 && !running);
 """
 FAULTS = """
 const main = document.querySelector("[data-testid=stMain]");
-return [document.querySelectorAll("[data-testid=stException]").length, main.scrollWidth - main.clientWidth];
+const exceptions = document.querySelectorAll("[data-testid=stException]");
+return [exceptions.length, main.scrollWidth - main.clientWidth];
 """
+Scheme = Literal["light", "dark"]
 RIGHT, ENTER = "\ue014", "\ue007"
 """Keys, in the protocol's codes."""
 
@@ -57,16 +59,19 @@ def screenshots(
             picture.convert("RGB").save(ASSETS / "screenshots" / "home.webp", quality=82, method=6)
         for name in sitemap.PAGES if folder else ():
             for size in ((1400, 900), (390, 844)):
-                for scheme in ("light", "dark"):
+                for scheme in get_args(Scheme):
                     shot = _shot(browser, there.url, name.removeprefix(sitemap.HOME), size, scheme)
                     Path(folder, f"{name}-{size[0]}-{scheme}.png").write_bytes(shot)
     return 0
 
 
-def _shot(browser: Browser, base: str, path: str, size: tuple[int, int], scheme: Any) -> bytes:
+def _shot(browser: Browser, base: str, path: str, size: tuple[int, int], scheme: Scheme) -> bytes:
     """A page once it rests."""
-    viewport = {"width": size[0], "height": size[1]}
-    context = browser.new_context(viewport=viewport, color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=scheme,
+        reduced_motion="reduce",
+    )
     page = context.new_page()
     page.goto(f"{base}/{path}")
     page.wait_for_function(DRAWN, timeout=120_000)

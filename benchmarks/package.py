@@ -85,9 +85,9 @@ def marian_like(config: Any, attention: str) -> Any:
     torch.manual_seed(0)
     sides = {"layers": (config.n_encoder_layers, config.n_decoder_layers)}
     sides |= {"ffn_dim": (config.d_ff,) * 2, "attention_heads": (config.n_heads,) * 2}
-    both = {
-        f"{side}_{name}": each[i]
-        for name, each in sides.items()
+    of_sides = {
+        f"{side}_{name}": sizes[i]
+        for name, sizes in sides.items()
         for i, side in enumerate(("encoder", "decoder"))
     }
     model = MarianMTModel(
@@ -101,7 +101,7 @@ def marian_like(config: Any, attention: str) -> Any:
             decoder_start_token_id=config.bos_id,
             forced_eos_token_id=None,
             attn_implementation=attention,
-            **both,
+            **of_sides,
         )
     ).eval()
     with torch.no_grad():
@@ -126,11 +126,11 @@ def ours(
     kind."""
 
     def run() -> None:
-        found = translator.translate(
+        translation = translator.translate(
             text, beam_size=beam_size, max_length=tokens, capture=capture, **more
         )
-        assert len(found.target_tokens) == tokens
-        read_weights(found)
+        assert len(translation.target_tokens) == tokens
+        read_weights(translation)
 
     return run
 
@@ -205,14 +205,14 @@ def words(
     texts = [pair.source for pair in sample("en-pt")[:sentences]]
     written = [translator.translate(text, capture=False) for text in texts]
     sources = [torch.tensor([[*translator.ids(text), translator.config.eos_id]]) for text in texts]
-    lengths = [len(each.target_tokens) for each in written]
+    lengths = [len(run.target_tokens) for run in written]
     reference = marian_like(translator.config, "sdpa")
     runs: dict[str, Callable[[int], object]] = {
         "en-pt, no capture": lambda i: translator.translate(texts[i], capture=False),
         "en-pt, capture": lambda i: read_weights(translator.translate(texts[i])),
         "transformers": lambda i: theirs(reference, sources[i], lengths[i], capture=False)(),
     }
-    count = sum(len(each.text.split()) for each in written)
+    count = sum(len(run.text.split()) for run in written)
     speeds: Seconds = {name: [] for name in runs}
     for _ in range(repeats):
         spent = dict.fromkeys(runs, 0.0)
@@ -225,10 +225,10 @@ def words(
                 spent[name] += time.process_time() - start
         for name, seconds in spent.items():
             speeds[name].append(count / seconds)
-    for name, found in speeds.items():
+    for name, rates in speeds.items():
         times, low, high = ratio(speeds, name, "transformers")
         spread = f"{times:.2f} (from {low:.2f} to {high:.2f}) × transformers"
-        print(f"{name}: {statistics.median(found):.0f} words a second and core; {spread}")
+        print(f"{name}: {statistics.median(rates):.0f} words a second and core; {spread}")
     return 0
 
 
@@ -238,7 +238,7 @@ def changes(*, tokens: Tokens = 20, repeats: Repeats = 15) -> int:
     torch.set_num_threads(1)
     translator = own_model()
     text = "the cat sees the house of my friend " * 2
-    other = do.run(text, list(range(60, 60 + tokens)))
+    run = do.run(text, list(range(60, 60 + tokens)))
     sorts: dict[str, do.Intervention] = {
         "choose": do.choose(3, 50),
         "forbid": do.forbid(50),
@@ -259,16 +259,18 @@ def changes(*, tokens: Tokens = 20, repeats: Repeats = 15) -> int:
         "no positions": do.no_positions("decoder"),
         "drop a sub-layer": do.drop_sublayer("decoder", 1, "self_attention"),
         "drop a LayerNorm": do.drop_norm("decoder", 1, "feed_forward"),
-        "patch embeddings": do.patch(do.embeddings("encoder"), other, [1]),
-        "patch a stream": do.patch(do.stream("decoder", 1, "feed_forward"), other, [1]),
-        "patch a head": do.patch(do.head_output("cross", 1, 2), other, [1]),
-        "patch the encoder's output": do.patch(do.encoder_output(), other, [1]),
+        "patch embeddings": do.patch(do.embeddings("encoder"), run, [1]),
+        "patch a stream": do.patch(do.stream("decoder", 1, "feed_forward"), run, [1]),
+        "patch a head": do.patch(do.head_output("cross", 1, 2), run, [1]),
+        "patch the encoder's output": do.patch(do.encoder_output(), run, [1]),
     }
     three = sorts["ablate by zero"], sorts["hide a source token"], sorts["drop a sub-layer"]
-    lists: dict[str, tuple[do.Intervention, ...]] = {name: (each,) for name, each in sorts.items()}
-    for name, each in ({"none": ()} | lists | {"three at once": three}).items():
+    lists: dict[str, tuple[do.Intervention, ...]] = {
+        name: (change,) for name, change in sorts.items()
+    }
+    for name, several in ({"none": ()} | lists | {"three at once": three}).items():
         runs = {
-            name: ours(translator, text, tokens, interventions=each),
+            name: ours(translator, text, tokens, interventions=several),
             "plain": ours(translator, text, tokens),
         }
         report(f"{tokens} tokens", interleaved(runs, repeats), name, "plain", "at most 2")
@@ -303,8 +305,8 @@ def scoring(*, pairs: Annotated[int, "pairs of the sample"] = 200, repeats: Repe
             translator: Translator = translator, parallel: list[SentencePair] = parallel
         ) -> list[Any]:
             return [
-                translator.force(each.source, each.target, capture=False).log_probs
-                for each in parallel
+                translator.force(pair.source, pair.target, capture=False).log_probs
+                for pair in parallel
             ]
 
         batched = partial(forced_log_probs, translator, parallel)
@@ -316,8 +318,12 @@ def scoring(*, pairs: Annotated[int, "pairs of the sample"] = 200, repeats: Repe
             "one by one",
             "below 1",
         )
-        both = zip(forced_log_probs(translator, parallel), alone(), strict=True)
-        furthest = max(abs(a - b) for one, other in both for a, b in zip(one, other, strict=True))
+        pairs_of_rows = zip(forced_log_probs(translator, parallel), alone(), strict=True)
+        furthest = max(
+            abs(a - b)
+            for together, singly in pairs_of_rows
+            for a, b in zip(together, singly, strict=True)
+        )
         print(f"{name}: the log p of a token differs by at most {furthest:.1e}")
     return 0
 
@@ -333,8 +339,8 @@ def layouts(*, repeats: Repeats = 40) -> int:
         "W_1": [layer.feed_forward.inner for layer in layers],
         "W_2": [layer.feed_forward.outer for layer in layers],
     }.items():
-        plain = [each.weight.data.contiguous() for each in maps]
-        turned = [each.t().contiguous().t() for each in plain]
+        plain = [linear_map.weight.data.contiguous() for linear_map in maps]
+        turned = [matrix.t().contiguous().t() for matrix in plain]
         x = torch.randn(1, plain[0].shape[1])
 
         @torch.inference_mode()
@@ -362,20 +368,31 @@ def _measures(translator: Translator, tokens: int) -> dict[str, Callable[[], obj
     run = translator.force(text, text, capture=recorded)
     model = translator.model
     step = len(run.steps) // 2
-    token, against = run.steps[step].token_id, run.steps[step].alternatives[-1].token_id
+    token = run.steps[step].token_id
+    against = run.steps[step].alternatives[-1].token_id
     return {
         "forced pass": partial(translator.force, text, text, capture=recorded),
-        "attribution": partial(attribution, model, run, step, token, against),
-        "carried": partial(carried, model, run, "cross", 1, 0),
+        "attribution": partial(attribution, model, run, step, token, against=against),
+        "carried": partial(carried, model, run, "cross", layer=1, head=0),
         "ALTI+": partial(alti, model, run),
         "score parts": partial(score_parts, model, run, ("cross", 1, 0), step, 1),
         # cells follow one another in passes of bounded size, so one shows how far the process grows
         "effect, one cell": lambda: Effects(translator, run).of(
             [(Cut(AttentionKind.CROSS, (1,)),)]
         ),
-        "effect, one row": partial(effect, translator, run, "cross", 1, 0, "hidden", None, [step]),
+        "effect, one row": partial(
+            effect, translator, run, "cross", layer=1, head=0, way="hidden", rows=[step]
+        ),
         "effect, encoder row": partial(
-            effect, translator, run, "encoder", 1, 0, "hidden", step, [step]
+            effect,
+            translator,
+            run,
+            "encoder",
+            layer=1,
+            head=0,
+            way="hidden",
+            step=step,
+            rows=[step],
         ),
     }
 
@@ -430,7 +447,9 @@ def growth(*, model: Model = "en-pt", tokens: Tokens = 1000) -> int:
 def memory(field: str, pid: int | str = "self") -> float:
     """A size of a process in MB, as Linux tells it: `VmRSS` holds now, `VmHWM` held at most."""
     status = Path(f"/proc/{pid}/status").read_text()
-    return int(re.search(rf"{field}:\s+(\d+)", status)[1]) * 1024 / 1e6  # type: ignore[index]
+    line = re.search(rf"{field}:\s+(\d+)", status)
+    assert line is not None, status
+    return int(line[1]) * 1024 / 1e6
 
 
 def left_out() -> int:
@@ -448,9 +467,9 @@ def left_out() -> int:
         long = iter(text for text in sources if len(text.split()) >= 6)
         for i in range(TEXTS):
             text = " ".join(next(long) for _ in range((1, 2, 3, 4, 1, 6)[i % 6]))
-            whole = translator.translate_text(text, capture=False).text
-            half = " ".join(whole.split()[: len(whole.split()) // 2])
-            for j, output in enumerate((whole, half)):
+            complete = translator.translate_text(text, capture=False).text
+            half = " ".join(complete.split()[: len(complete.split()) // 2])
+            for j, output in enumerate((complete, half)):
                 named[j] += LEFT_OUT in translator.force(text, output).notes
         print(
             f"{name}: {named[1]} of {TEXTS} cut and {named[0]} of {TEXTS} whole translations are "

@@ -19,7 +19,7 @@ from explorer import live, page
 from transformer import Translation, Translator, load_translator
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 PART = (
     "the garden behind it is still full of flowers, and we often sit there in the evening when it "
@@ -105,9 +105,8 @@ def living(*, long: bool = False, repeats: Repeats = 20) -> int:
             else:
                 runs = [translator.translate(text) for text in TEXTS[name]]
             for run in runs:
-                _measure_run(
-                    browser, translator, name, run, repeats, None if long else find_spec("bertviz")
-                )
+                compares = not long and find_spec("bertviz") is not None
+                _measure_run(browser, translator, name, run, repeats=repeats, compares=compares)
     return 0
 
 
@@ -129,7 +128,7 @@ def _measure_run(
     name: str,
     run: Translation,
     repeats: int,
-    bertviz: object,
+    compares: bool,  # with BertViz
 ) -> None:
     start = time.process_time()
     text = page(run, translator, directory=MODELS / name, heads=HEADS)
@@ -146,29 +145,35 @@ def _measure_run(
         step, head = (statistics.median(tab.evaluate(script, repeats)) for script in (STEP, HEAD))
         tab.close()
     beside = ""
-    if bertviz:
-        start = time.process_time()
-        assert run.attention is not None
-        weights = {
-            f"{kind}_attention": [
-                torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)
-            ]
-            for kind, (layers, _) in run.config.sizes.items()
-        }
-        tokens = {
-            "encoder_tokens": list(run.source_tokens),
-            "decoder_tokens": list(run.decoder_input_tokens),
-        }
-        drawn = import_module("bertviz").model_view(**weights, **tokens, html_action="return")
-        other = len(str(drawn.data).encode())
-        took = time.process_time() - start
-        beside = f"; BertViz {other / 1000:.0f} kB ({other / size:.1f} ×), written in {took:.1f} s"
+    if compares:
+        nbytes, seconds = _bertviz(run)
+        beside = (
+            f"; BertViz {nbytes / 1000:.0f} kB ({nbytes / size:.1f} ×), written in {seconds:.1f} s"
+        )
     label = f"{name}, {len(run.source_tokens)} → {len(run.target_tokens)} tokens"
     print(
         f"{label}: {size / 1000:.0f} kB, written in {spent:.1f} s of the processor, first picture "
         f"{first:.1f} s, a step {step:.1f} ms, another head {head:.0f} ms{beside}",
         flush=True,
     )
+
+
+def _bertviz(run: Translation) -> tuple[int, float]:
+    """The size of BertViz's page of a run, and the seconds of the processor that it takes."""
+    start = time.process_time()
+    assert run.attention is not None
+    weights = {
+        f"{kind}_attention": [
+            torch.tensor(run.attention.weights(kind, i))[None] for i in range(layers)
+        ]
+        for kind, (layers, _) in run.config.sizes.items()
+    }
+    tokens = {
+        "encoder_tokens": list(run.source_tokens),
+        "decoder_tokens": list(run.decoder_input_tokens),
+    }
+    drawn = import_module("bertviz").model_view(**weights, **tokens, html_action="return")
+    return len(str(drawn.data).encode()), time.process_time() - start
 
 
 def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
@@ -191,30 +196,34 @@ def translating(*, model: Model = "en-de", repeats: Repeats = 9) -> int:
             took = time.perf_counter() - start
             room = _largest(browser)
             print(f"{name}: ready and compared in {took:.2f} s, {room:.0f} MB")
-            for asked in ASKED:
-                python = []
-                for _ in range(repeats):
-                    start = time.perf_counter()
-                    written = translator.translate(asked, capture=False)
-                    python.append(1000 * (time.perf_counter() - start))
-                tab.evaluate(ASK, asked)
-                answers = [tab.evaluate(ASK, asked) for _ in range(repeats)]
-                painted, own = (min(answer[i] for answer in answers) for i in (0, 2))
-                ratio = (
-                    f"{own:.0f} ms with every head; Python {min(python):.0f} ms: × "
-                    f"{own / min(python):.2f}"
-                )
-                lengths = f"{len(translator.ids(asked)) + 1} → {len(written.steps)} tokens"
-                print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)
+            for sentence in ASKED:
+                _compare_sentence(tab, translator, sentence, repeats)
     return 0
+
+
+def _compare_sentence(tab: Page, translator: Translator, sentence: str, repeats: int) -> None:
+    """A sentence in the page and in Python, the fastest repeat of each."""
+    python = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        written = translator.translate(sentence, capture=False)
+        python.append(1000 * (time.perf_counter() - start))
+    tab.evaluate(ASK, sentence)
+    answers = [tab.evaluate(ASK, sentence) for _ in range(repeats)]
+    painted, ours = (min(answer[i] for answer in answers) for i in (0, 2))
+    ratio = (
+        f"{ours:.0f} ms with every head; Python {min(python):.0f} ms: × {ours / min(python):.2f}"
+    )
+    lengths = f"{len(translator.ids(sentence)) + 1} → {len(written.steps)} tokens"
+    print(f"  {lengths}: {ratio}; painted {painted:.0f} ms after Enter", flush=True)
 
 
 def _largest(browser: Browser) -> float:
     """MB of the largest process that draws pages, shared memory in parts."""
-    found = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    answer = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
     sizes = []
-    for each in found:
-        if each["type"] == "renderer":
-            lines = Path(f"/proc/{each['id']}/smaps_rollup").read_text().splitlines()
+    for process in answer["processInfo"]:
+        if process["type"] == "renderer":
+            lines = Path(f"/proc/{process['id']}/smaps_rollup").read_text().splitlines()
             sizes += [int(line.split()[1]) / 1e3 for line in lines if line.startswith("Pss:")]
     return max(sizes)

@@ -94,18 +94,20 @@ class Session:
 
     def _cookies(self) -> dict[str, str]:
         """Cookies that come with the page; a proxy knows its visitors by them."""
-        found: dict[str, str] = {}
+        cookies: dict[str, str] = {}
         for path in (f"/{self._page}", "/_stcore/health", "/_stcore/host-config"):
-            sent = {"Cookie": "; ".join(f"{name}={value}" for name, value in found.items())}
+            sent = {"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())}
             try:
                 with urllib.request.urlopen(
                     urllib.request.Request(self._base + path, headers=sent), timeout=PATIENCE
                 ) as answer:
                     for line in answer.headers.get_all("Set-Cookie") or []:
-                        found |= {name: each.value for name, each in SimpleCookie(line).items()}
+                        cookies |= {
+                            name: morsel.value for name, morsel in SimpleCookie(line).items()
+                        }
             except urllib.error.URLError as error:
                 raise FailedError(f"{path}: {error}") from error
-        return found
+        return cookies
 
     async def leave(self) -> None:
         """Closes the page."""
@@ -177,9 +179,8 @@ class Session:
     def answer(self) -> dict[str, str]:
         """The hash of each figure on the screen, and of the name of the translation."""
         trace = self.shown["trace"]
-        return {name: found for name, (of, found, _) in self.feeds.items() if of == trace} | {
-            "trace": trace
-        }
+        hashes = {name: digest for name, (of, digest, _) in self.feeds.items() if of == trace}
+        return hashes | {"trace": trace}
 
     async def _sentence(self, send: Callable[[], Any]) -> float:
         before = self.shown.get("trace")
@@ -200,18 +201,16 @@ class Session:
 
     async def _send(self, fragment: str | None) -> None:
         message = BackMsg()
-        asked = message.rerun_script
-        asked.query_string, asked.page_script_hash, asked.page_name = (
-            self._query,
-            self._hash,
-            self._page,
-        )
+        rerun = message.rerun_script
+        rerun.query_string = self._query
+        rerun.page_script_hash = self._hash
+        rerun.page_name = self._page
         if fragment:
-            asked.fragment_id = fragment
-        asked.cached_message_hashes.extend(self._cache)
-        asked.context_info.url = f"{self._base}/{self._page}"
+            rerun.fragment_id = fragment
+        rerun.cached_message_hashes.extend(self._cache)
+        rerun.context_info.url = f"{self._base}/{self._page}"
         for key, (kind, value) in self._values.items():
-            widget = asked.widget_states.widgets.add(id=key)
+            widget = rerun.widget_states.widgets.add(id=key)
             if isinstance(value, list):
                 getattr(widget, kind).data.extend(value)
             else:
@@ -236,10 +235,10 @@ class Session:
 
     def _take(self, message: ForwardMsg) -> None:
         if message.HasField("ref_hash"):
-            whole = ForwardMsg()
-            whole.CopyFrom(self._cache[message.ref_hash])
-            whole.metadata.CopyFrom(message.metadata)
-            message = whole
+            cached = ForwardMsg()
+            cached.CopyFrom(self._cache[message.ref_hash])
+            cached.metadata.CopyFrom(message.metadata)
+            message = cached
         elif message.metadata.cacheable:
             self._cache[message.hash] = message
         match message.WhichOneof("type"):
@@ -278,19 +277,21 @@ class Session:
                 self._finished == _WHOLE or fragment in ran
             )
 
-        self.controls = {key: each for key, each in self.controls.items() if not lost(key, each[2])}
+        self.controls = {
+            key: control for key, control in self.controls.items() if not lost(key, control[2])
+        }
         self._box, self._view = (
-            None if each and lost(*each) else each for each in (self._box, self._view)
+            None if element and lost(*element) else element for element in (self._box, self._view)
         )
-        there = {*self.controls, *(each[0] for each in (self._box, self._view) if each)}
-        self._values = {key: each for key, each in self._values.items() if key in there}
+        there = {*self.controls, *(element[0] for element in (self._box, self._view) if element)}
+        self._values = {key: value for key, value in self._values.items() if key in there}
 
     def _draw(self, delta: Delta) -> None:
         element = delta.new_element
         sort = element.WhichOneof("type")
-        if sort in CONTROLS and not (own := getattr(element, sort)).disabled:
-            self.controls[own.id] = sort, own, delta.fragment_id
-            self._fresh.add((own.id, delta.fragment_id))
+        if sort in CONTROLS and not (control := getattr(element, sort)).disabled:
+            self.controls[control.id] = sort, control, delta.fragment_id
+            self._fresh.add((control.id, delta.fragment_id))
         match sort:
             case "exception":
                 raise FailedError(f"{element.exception.type}: {element.exception.message}")
@@ -300,18 +301,18 @@ class Session:
                 self._box = (element.text_input.id, delta.fragment_id)
                 self._fresh.add(self._box)
             case "bidi_component":
-                part = element.bidi_component
-                if part.component_name.endswith("linked_view_feeder"):
-                    head = part.json[:400]
+                component = element.bidi_component
+                if component.component_name.endswith("linked_view_feeder"):
+                    head = component.json[:400]
                     trace = _TRACE.search(head)
                     name = re.search(r'"name": "([^"]+)"', head)
                     assert trace, head
                     assert name, head
-                    found = hashlib.sha256(part.json.encode()).hexdigest()[:16]
-                    self.feeds[name[1]] = trace[1], found, time.perf_counter()
+                    digest = hashlib.sha256(component.json.encode()).hexdigest()[:16]
+                    self.feeds[name[1]] = trace[1], digest, time.perf_counter()
                     if name[1] == "strips":
-                        self.strips = json.loads(part.json)[0]
-                elif part.component_name.endswith("linked_view"):
-                    self.shown = json.loads(part.json)[0]
-                    self._view = (part.id, delta.fragment_id)
+                        self.strips = json.loads(component.json)[0]
+                elif component.component_name.endswith("linked_view"):
+                    self.shown = json.loads(component.json)[0]
+                    self._view = (component.id, delta.fragment_id)
                     self._fresh.add(self._view)

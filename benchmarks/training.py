@@ -61,12 +61,12 @@ class PlainTransformer(nn.Module):
         self.table: Tensor
         self.register_buffer("table", sinusoidal_table(256, config.d_model).float())
         self.stacks = nn.Transformer(
-            config.d_model,
-            config.n_heads,
-            config.n_encoder_layers,
-            config.n_decoder_layers,
-            config.d_ff,
-            config.dropout,
+            d_model=config.d_model,
+            nhead=config.n_heads,
+            num_encoder_layers=config.n_encoder_layers,
+            num_decoder_layers=config.n_decoder_layers,
+            dim_feedforward=config.d_ff,
+            dropout=config.dropout,
             batch_first=True,
             norm_first=True,
         )
@@ -191,12 +191,12 @@ def training(
         f"nn.Transformer: {tokens / sum(seconds['nn.Transformer']):,.0f} target tokens/s on "
         f"{device}"
     )
-    for name, taken in done.items():
+    for name, log in done.items():
         spent = sum(seconds[name])
-        counted = taken[warm_up:]
-        share = f"{100 * sum(each.flops for each in counted) / spent / speed:.1f} % of {source}"
+        counted = log[warm_up:]
+        share = f"{100 * sum(step.flops for step in counted) / spent / speed:.1f} % of {source}"
         print(
-            f"{name}: {sum(each.tokens for each in counted) / spent:,.0f} target tokens/s, {share}"
+            f"{name}: {sum(step.tokens for step in counted) / spent:,.0f} target tokens/s, {share}"
         )
         report("one training step", seconds, "nn.Transformer", name, "above 1: ours is faster")
     return 0

@@ -208,24 +208,24 @@ def load(
     rest: seconds after which memory is read again
     """
     with ExitStack() as stack:
-        each = [stack.enter_context(served()) for _ in range(processes)]
-        pids = tuple(one.pids[0] for one in each)
-        url = (
-            each[0].url if processes == 1 else stack.enter_context(proxy([one.url for one in each]))
-        )
+        servers = [stack.enter_context(served()) for _ in range(processes)]
+        pids = tuple(server.pids[0] for server in servers)
+        url = servers[0].url
+        if processes > 1:
+            url = stack.enter_context(proxy([server.url for server in servers]))
         there = Served(url, pids)
         texts = sentences(0)
         few = {sort: list(itertools.islice(texts, 7)) for sort in dict.fromkeys(SORTS)}
         for _ in range(3 * processes):  # the model and the modules of both pages are loaded
-            asyncio.run(alone(there.url, {sort: each[:2] for sort, each in few.items()}))
+            asyncio.run(alone(there.url, {sort: some[:2] for sort, some in few.items()}))
         quiet = asyncio.run(
             alone(there.url, {sort: list(itertools.islice(texts, 7)) for sort in few}, 6)
         )
         seen = _measured(there, visitors, seconds, quiet, rest)
         fresh = stack.enter_context(served())
-        asked = {sort: [text for of, text in seen.answers if of == sort] for sort in few}
+        typed = {sort: [text for of, text in seen.answers if of == sort] for sort in few}
         expected = asyncio.run(
-            alone(fresh.url, {sort: each for sort, each in asked.items() if each})
+            alone(fresh.url, {sort: some for sort, some in typed.items() if some})
         )
     for key, figures in seen.answers.items():
         if expected.answers[key] != figures:
@@ -244,13 +244,15 @@ def _measured(there: Served, visitors: int, seconds: float, quiet: Seen, rest: f
     print(
         f"{visitors} visitors, {took:.0f} s, {answers:,} answers; seconds beside a visitor's alone:"
     )
-    for what, found in seen.seconds.items():
+    for what, seconds_of in seen.seconds.items():
         base = statistics.median(quiet.seconds[what])
-        late = percentile(found, 0.95)
+        late = percentile(seconds_of, 0.95)
         verdict = "ok" if late < GOALS[what] else "over"
-        middle = f"p50 {percentile(found, 0.5):6.3f} ({percentile(found, 0.5) / base:5.1f} ×)"
+        middle = (
+            f"p50 {percentile(seconds_of, 0.5):6.3f} ({percentile(seconds_of, 0.5) / base:5.1f} ×)"
+        )
         print(
-            f"  {what:<14} {len(found):5} ×  {middle}  p95 {late:6.3f} ({late / base:5.1f} ×)  "
+            f"  {what:<14} {len(seconds_of):5} ×  {middle}  p95 {late:6.3f} ({late / base:5.1f} ×)  "
             f"{verdict}"
         )
     print(f"  processor: {used / took:.2f} cores, {1000 * used / answers:.0f} ms an answer")
@@ -308,7 +310,9 @@ async def _beside_redraws(base: str, tabs: int) -> tuple[list[float], int]:
         await tab.go("positions", **LARGE)
         for number in itertools.takewhile(lambda _: not stop.is_set(), itertools.count()):
             key, slider = next(
-                (key, own) for key, (_, own, _) in tab.controls.items() if own.label == "Base"
+                (key, control)
+                for key, (_, control, _) in tab.controls.items()
+                if control.label == "Base"
             )
             await tab.choose(
                 key, "string_array_value", [slider.options[number % len(slider.options)]]
@@ -316,13 +320,13 @@ async def _beside_redraws(base: str, tabs: int) -> tuple[list[float], int]:
             drawn += 1
         await tab.leave()
 
-    others = (
-        [first, *(Session(base, cookies=first.cookies) for _ in range(tabs - 1))] if tabs else []
-    )
+    drawing = list[Session]()
+    if tabs:
+        drawing = [first, *(Session(base, cookies=first.cookies) for _ in range(tabs - 1))]
     visitor = Session(base)
     texts = sentences(1)
     await visitor.open(model=MODEL)
-    running = [asyncio.create_task(redraw(tab)) for tab in others]
+    running = [asyncio.create_task(redraw(tab)) for tab in drawing]
     await asyncio.sleep(5 if tabs else 0)
     took = [await visitor.type(next(texts)) for _ in range(6)]
     stop.set()
@@ -500,6 +504,6 @@ async def _soaked(
 
     watching = asyncio.create_task(watch())
     everybody = [Wanderer(there.url, 1000 * seed + number, seen) for number in range(visitors)]
-    await asyncio.gather(*(each.stay(ends) for each in everybody))
+    await asyncio.gather(*(wanderer.stay(ends) for wanderer in everybody))
     watching.cancel()
     return seen, looks

@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
@@ -12,8 +11,9 @@ import streamlit as st
 from explorer.app.address import sitemap
 from explorer.app.controls import inform, plain
 from explorer.app.shell.page import open_plain_page
+from explorer.linked.served import scripts
 
-FILE = Path(__file__).resolve().parents[1] / "static" / "page-2" / "glossary.json"
+FILE = scripts() / "page" / "glossary.json"
 """Read by the browser too, which underlines the first use of each word (`words.js` beside it)."""
 _CODE = re.compile("`(.+?)`")
 

@@ -203,7 +203,7 @@ def listens(port: int) -> bool:
 
 def test_nginx_answers_for_files_itself_and_compresses_them(proxied: str) -> None:
     ways = cycle(("gzip", "gzip", "gzip, deflate, br"))  # browsers differ
-    for path in ("/static/js/index.js", "/app/static/page-2/slots.js") * 2 + (
+    for path in ("/static/js/index.js", "/app/static/scripts-1/page/slots.js") * 2 + (
         "/search?text=a",
     ) * 2:
         asks = urllib.request.Request(proxied + path, headers={"Accept-Encoding": next(ways)})
@@ -212,7 +212,7 @@ def test_nginx_answers_for_files_itself_and_compresses_them(proxied: str) -> Non
             assert gzip.decompress(answer.read()).startswith(b"const nothing")
     assert Counter(Files.asked) == {
         "/static/js/index.js": 1,
-        "/app/static/page-2/slots.js": 1,
+        "/app/static/scripts-1/page/slots.js": 1,
         "/search?text=a": 2,
     }
 

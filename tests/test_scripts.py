@@ -1,58 +1,72 @@
-"""The files that a browser loads: short lines, and folders named as they are wherever they are
-loaded."""
+"""The files that a browser loads: short lines, relative imports, and a version that others than
+these files know from one place alone."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
+from explorer.linked import served
+
 ROOT = Path(__file__).parents[1]
-STATIC = ROOT / "static"
-VIEW = next(STATIC.glob("linked_view-*")).name
-PAGE = next(STATIC.glob("page-*")).name
-LIVING = next(STATIC.glob("living-*")).name
-LOADED = {
-    LIVING: ("explorer/linked/living/scripts.py", "static/README.md"),
-    VIEW: (
-        "explorer/app/maps/explorer.py",
-        "explorer/linked/living/scripts.py",
-        "explorer/linked/view/__init__.py",
-        "explorer/app/controls/export.py",
-        "explorer/app/shell/menu.py",
-        "static/README.md",
-    ),
-    PAGE: (
-        "explorer/app/controls/slots.py",
-        "explorer/app/shell/menu.py",
-        "static/README.md",
-    ),
-}
-"""Where each folder is named."""
+STATIC = served.static()
 
 
-def texts(folder: str) -> dict[str, str]:
-    """Scripts and styles of a folder by their names."""
-    paths = sorted(path for path in (STATIC / folder).iterdir() if path.suffix != ".json")
-    return {path.name: path.read_text() for path in paths}
-
-
-@pytest.mark.parametrize("folder", LOADED)
+@pytest.mark.parametrize("folder", ["linked_view", "page", "living"])
 def test_lines_are_short(folder: str) -> None:
-    longest = {name: max(map(len, text.splitlines())) for name, text in texts(folder).items()}
+    paths = [path for path in (served.scripts() / folder).iterdir() if path.suffix != ".json"]
+    longest = {path.name: max(map(len, path.read_text().splitlines())) for path in paths}
     assert {name: length for name, length in longest.items() if length > 120} == {}
 
 
-def test_imports_are_relative_and_name_the_folder_that_is_there() -> None:
-    assert [name for name, text in texts(VIEW).items() if "linked_view-" in text] == []
-    for name, text in texts(PAGE).items():
-        assert text.count("linked_view-") == text.count(f'"../{VIEW}/'), name
-        assert "page-" not in text, name
-    for name, text in texts(LIVING).items():
-        for folder in (VIEW, PAGE):
-            stem = folder.rpartition("-")[0]
-            assert text.count(f"/{stem}-") == text.count(f'"../{folder}/'), name
+def test_what_has_changed_is_noted_so_that_no_browser_keeps_the_scripts_of_another_release():
+    noted = served.manifest(STATIC)
+    sums = served.digests(STATIC / noted.folder)
+    changed = sorted(
+        name for name in sums | noted.sha256 if sums.get(name) != noted.sha256.get(name)
+    )
+    assert changed == [], "python -m explorer.linked.served notes it, and says its version"
+    assert [path.name for path in STATIC.iterdir() if path.is_dir()] == [noted.folder]
 
 
-@pytest.mark.parametrize("folder", LOADED)
-def test_the_folder_is_named_wherever_it_is_loaded(folder: str) -> None:
-    assert [path.name for path in STATIC.glob(f"{folder.rpartition('-')[0]}*")] == [folder]
-    assert [path for path in LOADED[folder] if f"{folder}/" not in (ROOT / path).read_text()] == []
+def test_one_place_names_the_version():
+    named = [
+        path.relative_to(ROOT).as_posix()
+        for pattern in ("*.py", "explorer/**/*.py", "pages/*.py", "static/scripts-*/*/*.js")
+        for path in ROOT.glob(pattern)
+        if f"{served.scripts().name}/" in path.read_text(encoding="utf-8")
+    ]
+    assert named == []
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """Two folders of scripts of release 1.0, as they were noted then."""
+    for name in ("one", "two"):
+        (tmp_path / "scripts-3" / name).mkdir(parents=True)
+        (tmp_path / "scripts-3" / name / "a.js").write_text(name)
+    sums = served.digests(tmp_path / "scripts-3")
+    noted = served.Manifest(folder="scripts-3", release="1.0", sha256=sums)
+    (tmp_path / served.MANIFEST).write_text(json.dumps(asdict(noted)))
+    return tmp_path
+
+
+@pytest.mark.parametrize(("release", "folder"), [("1.0", "scripts-3"), ("1.1", "scripts-4")])
+def test_a_change_after_a_release_gives_the_folder_its_next_number(
+    copy: Path, release: str, folder: str
+):
+    before = served.manifest(copy)
+    assert served.note(copy, release) == before  # as nothing has changed
+    (copy / "scripts-3" / "one" / "a.js").rename(copy / "scripts-3" / "one" / "b.js")
+    noted = served.note(copy, release)
+    assert noted == served.manifest(copy)
+    assert (noted.folder, noted.release) == (folder, release)
+    assert {name for name, text in noted.sha256.items() if text != before.sha256[name]} == {"one"}
+    assert [path.name for path in copy.iterdir() if path.is_dir()] == [folder]
+
+
+def test_a_script_is_imported_from_the_version_that_is_noted():
+    address = f"app/static/{served.manifest(STATIC).folder}/page/slots.js"
+    assert served.imported("page/slots.js") == (f'import(new URL("{address}", document.baseURI))')
+    assert (ROOT / "static" / address.removeprefix("app/static/")).is_file()

@@ -26,7 +26,7 @@ DATA = [
     for pattern in (
         "assets/lessons/**/*.json",
         "assets/**/studies/*.json",
-        "static/page-*/glossary.json",
+        "static/scripts-*/page/glossary.json",
     )
     for path in sorted(ROOT.glob(pattern))
 ]

@@ -73,8 +73,12 @@ class Reader:
         if not isinstance(text, str):
             raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
         written = self.continues or side == "target"
-        cut = self.tokenizer.target.cut(text) if written else self.tokenizer.cut(text)
-        n_named = 0 if written else self._check_languages(cut)
+        if written:
+            cut = self.tokenizer.target.cut(text)
+            n_named = 0
+        else:
+            cut = self.tokenizer.cut(text)
+            n_named = self._check_languages(cut)
         prompt = self.continues and side == "source"
         name = "translation" if side == "target" and not self.continues else "text"
         n_tokens = len(cut.ids) - n_named + 1
@@ -119,13 +123,16 @@ class Reader:
         ids = tuple(map(self.token_id, text))
         named = zip(text, self.pieces(ids), strict=True)
         pieces = tuple(str(token) if _is_unknown(token) else piece for token, piece in named)
-        return TokenizedText(CleanText("", ()), ids, pieces, (), (), ())
+        return TokenizedText(CleanText("", ()), ids, pieces, words=(), unknown=(), spelled=())
 
     def _written(self, text: str, source: str | None) -> TokenizedText:
-        start = None if source is None else self.cut(source).start
-        if start is None and source is not None:
-            start = self.rules.forced_start
-        first = () if start is None else (start,)
+        first: tuple[int, ...] = ()
+        if source is not None:
+            start = self.cut(source).start
+            if start is None:
+                start = self.rules.forced_start
+            if start is not None:
+                first = (start,)
         cut = self.cut(text, "target")
         end = (self.config.eos_id,)
         pieces = (*self.pieces(first), *cut.pieces, *self.pieces(end))

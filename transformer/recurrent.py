@@ -50,7 +50,8 @@ class Comparison(nn.Module):
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
         width = config.d_model
-        self.score, self.half_width = config.score, config.reach
+        self.score = config.score
+        self.half_width = config.reach
         if config.score != "dot":
             self.q_proj = _linear(width, width)
         if config.score == "additive":
@@ -63,7 +64,10 @@ class Comparison(nn.Module):
 
     def key(self, memory: Tensor) -> Tensor:
         """(batch, source, d_model) memory → keys of the same shape."""
-        return self.k_proj(memory) if self.score == "additive" else memory
+        if self.score == "additive":
+            keys: Tensor = self.k_proj(memory)
+            return keys
+        return memory
 
     def forward(self, states: Tensor, lengths: Tensor) -> Comparing:
         """Of (batch, queries, d_model) states, over sources of ``lengths`` (batch,)."""
@@ -82,7 +86,9 @@ class CrossAttention(Attention):
 
     def __init__(self, config: RecurrentConfig) -> None:
         super().__init__()
-        self.kind, self.layer, self.n_heads = AttentionKind.CROSS, 0, 1
+        self.kind = AttentionKind.CROSS
+        self.layer = 0
+        self.n_heads = 1
         self.name = config.sites[self.kind].sublayer(0).path
         self.out_proj = _linear(config.d_model, config.d_model)
         self.compare = Comparison(config)
@@ -96,17 +102,18 @@ class CrossAttention(Attention):
         hooks: Hooks | None = None,  # who looks, and what changes the computation
     ) -> Tensor:
         """(batch, queries, d_model) W_c c_t for the contexts c_t = Σ_j α_tj m_j."""
-
         if cache is not None and cache.fixed is not None:
             key, value = cache.fixed
         else:
             key = self.compare.key(memory)[:, None]
             value = memory[:, None]
-            key, value = (key, value) if cache is None else cache.update(key, value)
+            if cache is not None:
+                key, value = cache.update(key, value)
         padding = mask.key_padding
-        lengths = (
-            torch.tensor([key.shape[2]], device=key.device) if padding is None else padding.sum(-1)
-        )
+        if padding is None:
+            lengths = torch.tensor([key.shape[2]], device=key.device)
+        else:
+            lengths = padding.sum(-1)
         query, rule, window = self.compare(states, lengths)
         query = query[:, None]
         if hooks is not None:
@@ -117,7 +124,9 @@ class CrossAttention(Attention):
             query = hooks(f"{self.name}.query", query, at)
             key = hooks(f"{self.name}.key", key)
             value = hooks(f"{self.name}.value", value)
-        heads = attend(query, key, value, mask, None, rule, window, hooks, self.name)
+        heads = attend(
+            query, key, value, mask, score=rule, window=window, hooks=hooks, name=self.name
+        )
         if hooks is not None:
             heads = hooks(f"{self.name}.heads", heads, at)
         context: Tensor = self.out_proj(heads[:, 0])
@@ -200,14 +209,16 @@ class Recurrent(EncoderDecoder):
             self.cross = CrossAttention(config)
 
     def embed(self, ids: Tensor, side: Side, first: int, hooks: Hooks | None = None) -> Tensor:
-        part = self.encoder if side == "encoder" else self.decoder
+        stack = self.encoder if side == "encoder" else self.decoder
         at = At(first)
-        x = self.embedding(ids).to(next(part.parameters()).dtype) * self.config.embedding_scale
+        x = self.embedding(ids).to(next(stack.parameters()).dtype) * self.config.embedding_scale
         if hooks is not None:
             hooks.check(self.config)
             x = hooks(f"{side}.tokens", x, at)
         x = self.dropout(x)
-        return x if hooks is None else hooks(f"{side}.input", x, at)
+        if hooks is not None:
+            x = hooks(f"{side}.input", x, at)
+        return x
 
     def run_decoder(
         self,

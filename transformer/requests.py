@@ -39,13 +39,15 @@ from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
 LEFT_OUT = "The translation may leave out the end."
-# Whether a translation covers its source is seen in its length, and in what its cross-attention reads of it;
-# `python -m benchmarks left-out` measures the limits. Another pair of languages may need fewer tokens than it
-# reads, so that length alone says something only when it is far too short; what no head reads, for any model.
+# Whether a translation covers its source is seen in its length, and in what its cross-attention
+# reads of it; `python -m benchmarks left-out` measures the limits. Another pair of languages may
+# need fewer tokens than it reads, so that length alone says something only when it is far too
+# short; what no head reads, for any model.
 FEWEST = 6
 """Source tokens from which on anything is said."""
 SHORT, FAR_TOO_SHORT, LONG = 0.8, 0.5, 1.4
-"""Target tokens per source token: fewer than usual, too few whatever is read, and so many as in a loop."""
+"""Target tokens per source token: fewer than usual, too few whatever is read, and so many as in a
+loop."""
 LENGTH = 60
 """Most tokens of a language model's text if the caller gives no number."""
 READ, LAYERS = 0.15, 2
@@ -58,29 +60,30 @@ class Looking(TypedDict, total=False):
     """What is changed in a run, and what is recorded."""
 
     capture: bool | Capture  # True, False, or what to record
-    # functions that change a value, by its name in ``transformer.hooks``: one, or several that act one after
-    # another; passes that read the output again call them, too
+    # functions that change a value, by its name in ``transformer.hooks``: one, or several that act
+    # one after another; passes that read the output again call them, too
     hooks: Mapping[str, HookFunctions]
-    # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses or forbids
-    # tokens must agree with the output
+    # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses or
+    # forbids tokens must agree with the output
     interventions: Iterable[do.Intervention]
 
 
 class Options(Looking, total=False):
-    """How a text is searched for, too. Steps and rows of a text with a prompt count from its start."""
+    """How a text is searched for, too. Steps and rows of a text with a prompt count from its
+    start."""
 
-    # 1 for greedy search, more for beam search (score Σ log p / length^α); None for the model's rules, which
-    # say 1 for the models of this package
+    # 1 for greedy search, more for beam search (score Σ log p / length^α); None for the model's
+    # rules, which say 1 for the models of this package
     beam_size: int | None
-    # most tokens of the output, prompt and ``</s>`` included; None for the limit in the model's rules, or if
-    # they set none, 1.5 × source tokens + 10, and 60 for a language model
+    # most tokens of the output, prompt and ``</s>`` included; None for the limit in the model's
+    # rules, or if they set none, 1.5 × source tokens + 10, and 60 for a language model
     max_length: int | None
     sample: Sampling | None  # draw tokens instead; only with ``beam_size=1``
     length_penalty: (
         float | None
     )  # α of a beam's score; None for the model's rules, which say 1 for ours
-    # k of the score Σ log p / ((k + length) / (k + 1))^α: 5 for the formula of Wu et al. (2016); None for the
-    # model's rules, which say 0
+    # k of the score Σ log p / ((k + length) / (k + 1))^α: 5 for the formula of Wu et al. (2016);
+    # None for the model's rules, which say 0
     length_offset: int | None
     tree: bool  # whether ``Translation.tree`` keeps what the beam search looked at
 
@@ -148,12 +151,14 @@ class SearchPlan:
         changes: Sequence[do.Intervention],
         options: Options,
     ) -> Self:
-        """What the options ask for; ValueError if one is out of range, or two contradict each other."""
+        """What the options ask for; ValueError if one is out of range, or two contradict each
+        other."""
         sample = options.get("sample")
         tree = options.get("tree", False)
-        usual = reader.rules.beam_size if sample is None else 1
-        asked = options.get("beam_size")
-        beam_size = _whole("beam_size", usual if asked is None else asked, 1, 64)
+        beam_size = options.get("beam_size")
+        if beam_size is None:
+            beam_size = reader.rules.beam_size if sample is None else 1
+        beam_size = _whole("beam_size", beam_size, 1, 64)
         if sample is not None and (beam_size != 1 or tree):
             raise ValueError(
                 "Sampling follows one hypothesis and builds no tree; use it with beam_size=1."
@@ -215,7 +220,7 @@ def _recorded(capture: bool | Capture, changes: Iterable[do.Intervention]) -> Ca
         raise TypeError(f"capture is {capture!r:.40}; it must be True, False or a Capture.")
     if not capture:
         return None
-    record = Capture() if capture is True else capture
+    record = capture if isinstance(capture, Capture) else Capture()
     if any(change.part == "stream" for change in changes):
         return replace(record, residual=True)
     return record
@@ -239,15 +244,17 @@ def _edited(
 
 
 class Request:
-    """What a model is asked for, checked; ``run`` answers it, and it can be put to the model again and again.
+    """What a model is asked for, checked; ``run`` answers it, and it can be put to the model again
+    and again.
 
-    A language model has no source; its prompt is the given beginning of the output. All passes compute where
-    the model was when it was asked, even if it leaves its GPU meanwhile.
+    A language model has no source; its prompt is the given beginning of the output. All passes
+    compute where the model was when it was asked, even if it leaves its GPU meanwhile.
 
     Raises:
         InputError: The text is empty or too long.
         InterventionError: A change does not fit the model, the text or the output.
-        ValueError: An option is out of range, options contradict each other, or the model lacks a place.
+        ValueError: An option is out of range, options contradict each other, or the model lacks a
+            place.
     """
 
     def __init__(
@@ -319,28 +326,25 @@ class Request:
         """Values that a change puts in, if they must be computed first."""
         if isinstance(value, do.Ablate) and value.by == "mean":
             if (means := self.reader.means) is None:
-                where = (
-                    ""
-                    if self.reader.continues
-                    else "measure them with `python -m explorer survey`, or "
-                )
-                raise do.InterventionError(
-                    f"This model has no mean outputs of its heads: {where}ablate by zero."
-                )
+                way = "ablate by zero"
+                if not self.reader.continues:
+                    way = f"measure them with `python -m explorer survey`, or {way}"
+                raise do.InterventionError(f"This model has no mean outputs of its heads: {way}.")
             outputs: Tensor = means.outputs[value.kind]
             return outputs[value.layer, list(value.heads(self.config.n_heads))]
         if not isinstance(value, do.Patch):
             return None
         output = self.reader.output(value.target or (self.config.eos_id,))
         record: Looking = {"capture": Capture(residual=True), "interventions": value.interventions}
-        other = Request(self.reader, value.text, output, **record).replayed(output.ids)
-        there = other.trace.tensors[value.hook]
-        there = there[value.heads(1)[0]] if value.part == "heads" else there
-        return there[value.taken(len(there), shape.exact(value.side))]
+        run = Request(self.reader, value.text, output, **record).replayed(output.ids)
+        rows = run.trace.tensors[value.hook]
+        if value.part == "heads":
+            rows = rows[value.heads(1)[0]]
+        return rows[value.taken(len(rows), shape.exact(value.side))]
 
     def run(self) -> Iterator[DecodeStep | Translation]:
-        """Each step of the search (in a beam: of the best hypothesis so far), and finally the run; of a given
-        output only the run."""
+        """Each step of the search (in a beam: of the best hypothesis so far), and finally the run;
+        of a given output only the run."""
         if self.output is not None:
             yield self.replayed(self.output.ids)
             return
@@ -353,13 +357,20 @@ class Request:
         nodes = newest.path()
         if in_beam and self.capture is not None:
             state.read([[node.token_id for node in nodes]], hooks)
-        method = "greedy" if self.beam_size == 1 else f"beam-{self.beam_size}"
-        method = method if self.sample is None else f"sample-{self.sample.seed}"
-        done = self._finished(tuple(map(self._step, nodes)), method, hooks)
+        done = self._finished(tuple(map(self._step, nodes)), self._method, hooks)
         if self.tree:
             tree = search_tree(history, self.beam_size, self.rules, self.named, self._greedy)
             done = replace(done, tree=tree)
         yield done
+
+    @property
+    def _method(self) -> str:
+        """The name of its way of decoding."""
+        if self.sample is not None:
+            return f"sample-{self.sample.seed}"
+        if self.beam_size != 1:
+            return f"beam-{self.beam_size}"
+        return "greedy"
 
     def search(
         self,
@@ -370,14 +381,14 @@ class Request:
         """The steps of the search."""
         if self.beam_size != 1 or self.tree:
             return beam_search(state, limits, self.beam_size, self.rules, history)
-        return decode(
-            state, limits, None if self.sample is None else self.sample.chooser(), self.rules
-        )
+        choose = None if self.sample is None else self.sample.chooser()
+        return decode(state, limits, choose, self.rules)
 
     def _greedy(self) -> Iterator[tuple[Node, str]]:
         """Greedy search for the same request, token by token, unrecorded."""
         greedy = copy(self)
-        greedy.beam_size, greedy.tree = 1, False
+        greedy.beam_size = 1
+        greedy.tree = False
         for (newest,) in greedy.search(begin([self])[0], [self.limit]):
             (piece,) = self.named([newest.token_id])
             newest.score = self.rules.score(newest.total, newest.step + 1)
@@ -394,7 +405,8 @@ class Request:
     ) -> Translation:
         """The run of a given output, read in one pass (section 3.1, the masked decoder).
 
-        Because of the causal mask, this pass computes the same values for every step as a search does.
+        Because of the causal mask, this pass computes the same values for every step as a search
+        does.
         """
         distribution, hooks = passed or self._passed(ids, self.capture)
         now = _of_tokens(distribution, ids)
@@ -410,7 +422,8 @@ class Request:
     def _passed(
         self, ids: tuple[int, ...], capture: Capture | None = None
     ) -> tuple[Tensor, Hooks | None]:
-        """(target, pieces) log-probabilities from a new pass without a cache, and who looked at it."""
+        """(target, pieces) log-probabilities from a new pass without a cache, and who looked at
+        it."""
         state, hooks = begin([self], capture)
         return state.forced([ids], hooks)[0], hooks
 
@@ -420,7 +433,14 @@ class Request:
         ids, values, excluded, forced = node.candidates
         best = tuple(map(Alternative, self.named(ids), ids, values, excluded))
         name = name or self.named([node.token_id])[0]
-        return DecodeStep(name, node.token_id, node.log_prob, best, node.parent_row, forced)
+        return DecodeStep(
+            token=name,
+            token_id=node.token_id,
+            log_prob=node.log_prob,
+            alternatives=best,
+            parent=node.parent_row,
+            forced=forced,
+        )
 
     def _finished(
         self,
@@ -432,7 +452,9 @@ class Request:
         row: int = 0,
     ) -> Translation:
         """The finished run with its trace, whose first audit asks for that other pass."""
-        config, named, start = self.config, self.named, self.start
+        config = self.config
+        named = self.named
+        start = self.start
         ids = tuple(step.token_id for step in steps)
         target = tuple(step.token for step in steps)
         log_probs = tuple(step.log_prob for step in steps)
@@ -458,7 +480,13 @@ class Request:
             if self.source_ids:
                 tokens["encoder"] = TokenTrace(self.source_ids, self.source_tokens, self.text)
             trace = trace_of(
-                hooks, config, audited, row, self.changes, tokens, tuple(self.functions)
+                hooks,
+                config,
+                audited,
+                row,
+                self.changes,
+                tokens=tokens,
+                functions=tuple(self.functions),
             )
         return Translation(
             source_text=self.text if self.source_ids else "",
@@ -475,13 +503,18 @@ class Request:
             attention=trace,
             interventions=self.values,
             functions=tuple(self.functions),
-            distributions=lambda: self._passed(ids)[
-                0
-            ],  # of the request, which holds nothing recorded
-            prompt=None if self.source_ids else self.text if self.output is None else text,
+            # of the request, which holds nothing recorded
+            distributions=lambda: self._passed(ids)[0],
+            prompt=self._prompt(text),
             n_given=self.given,
             start_id=start,
         )
+
+    def _prompt(self, text: str) -> str | None:
+        """The prompt of a run with an output of this text; None for a run with a source."""
+        if self.source_ids:
+            return None
+        return self.text if self.output is None else text
 
     def _right_pieces(self, tokens: Mapping[str, TokenTrace]) -> bool:
         """Whether each recorded piece is the vocabulary's for its id."""
@@ -506,26 +539,27 @@ class Request:
         free = self.output is None
         end = ids[-1] in {self.config.eos_id, *self.rules.other_ends}
         best = [step.alternatives[0] for step in steps if step.alternatives]
-        padding = sum(each.excluded and each.token_id == config.pad_id for each in best)
+        padding = sum(token.excluded and token.token_id == config.pad_id for token in best)
         places = "1 step" if padding == 1 else f"{padding} steps"
         length = len(self.source_ids) or len(ids)
         trained = config.trained_length or 0
         unknown = ids.count(config.unk_id)
+        unknowns = "1 piece" if unknown == 1 else f"{unknown} pieces"
         late = [value for value in self.values if min(_decoder_rows(value), default=-1) >= len(ids)]
         table = {
             f"This text has {length:,} tokens: longer than any text in this model's training "
             f"({trained:,}).": 0 < trained < length,
             f"The output was cut at {len(ids):,} tokens, so it is incomplete.": not end,
             "The model wrote an empty text.": end and free and not text,
-            f"The output has {unknown} piece{'s' * (unknown > 1)} <unk>, where the model wrote something "
-            "that its vocabulary cannot spell.": free and unknown > 0,
-            f"At {places} the model found <pad> most probable; padding is never written, so the next best "
-            "token stands there.": free and padding > 0,
-            **{f"The output ended before this change could act: {each}.": True for each in late},
+            f"The output has {unknowns} <unk>, where the model wrote something that its vocabulary "
+            "cannot spell.": free and unknown > 0,
+            f"At {places} the model found <pad> most probable; padding is never written, so the "
+            "next best token stands there.": free and padding > 0,
+            **{f"The output ended before this change could act: {value}.": True for value in late},
             LEFT_OUT: end and self._leaves_out(ids, trace),
         }
         return tuple(
-            dict.fromkeys((*self.notes, *(said for said, holds in table.items() if holds)))
+            dict.fromkeys((*self.notes, *(note for note, holds in table.items() if holds)))
         )
 
     def _leaves_out(self, ids: tuple[int, ...], trace: AttentionTrace | None) -> bool:
@@ -543,9 +577,9 @@ class Request:
         if trace is None:  # a pass more only where the length asks for it
             if self.functions or SHORT <= (len(ids) - 1) / (last - first) <= LONG:
                 return False
-            again = copy(self)
-            again.capture = Capture()
-            trace = again.replayed(ids).trace
+            capturing = copy(self)
+            capturing.capture = Capture()
+            trace = capturing.replayed(ids).trace
         weights = [
             layer.map().weights.amax((0, 1))
             for layer in trace.layers[AttentionKind.CROSS][-LAYERS:]
@@ -604,9 +638,11 @@ def unread_limit(
     read: int,  # source tokens, without special ones
     written: int,  # target tokens, without special ones
 ) -> float:
-    """Share of unread source tokens from which on a translation covers much less than its source; infinite
-    if nothing can be said."""
+    """Share of unread source tokens from which on a translation covers much less than its source;
+    infinite if nothing can be said."""
     if read < FEWEST:
         return math.inf
     length = written / read
-    return 0.0 if length < FAR_TOO_SHORT else SOME if length < SHORT else MANY
+    if length < FAR_TOO_SHORT:
+        return 0.0
+    return SOME if length < SHORT else MANY

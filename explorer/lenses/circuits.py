@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from explorer.lenses.inside.parts import exact, head_map, multi_head
@@ -143,39 +144,52 @@ def sink(
 
     Layers count from 0; errors as for ``recorded``.
     """
-    kind, layer, head = which
-    weights = list[float]()
-    values = list[float]()
-    lengths = list[float]()
-    lost = list[float]()
-    streams = list[Tensor]()
+    sentences = list[_SinkOfRun]()
     token = ""
     for done, run in enumerate(runs):
-        names = run.labels(kind).keys
+        names = run.labels(which[0]).keys
         place = next((key for key, name in enumerate(names) if is_end(name)), 0)
         token = names[place]
-        if len(names) == 1:
-            continue
-        recorded_weights = recorded(run).weights(kind, layer)[head]
-        choosing = run.mask(kind, layer, head).sum(-1) > 1
-        weights += recorded_weights[choosing, place].tolist()
-        stream = _read(run, which)
-        streams.append(stream[place].abs())
-        values.append(_ratio(Heads(translator.model, run, kind, layer).values()[head], place))
-        lengths.append(_ratio(stream, place))
-        without = _without(recorded_weights, place)
-        lost += (-rewired(translator, run, kind, layer, head, without[None])[0]).tolist()
-        tell((done + 1) / len(runs))
-    size = torch.stack(streams).mean(0)
+        if len(names) > 1:
+            sentences.append(_sink_of(translator, run, which, place))
+            tell((done + 1) / len(runs))
+    size = torch.stack([sentence.size for sentence in sentences]).mean(0)
     outliers = torch.nonzero(size >= OUTLIER * size.mean())[:, 0].tolist()
+    lost = np.concatenate([sentence.lost for sentence in sentences])
     return Sink(
         token=token,
-        weight=float(np.mean(weights)),
-        value=float(np.mean(values)),
-        stream=float(np.mean(lengths)),
+        weight=float(np.mean(np.concatenate([sentence.weights for sentence in sentences]))),
+        value=float(np.mean([sentence.value for sentence in sentences])),
+        stream=float(np.mean([sentence.stream for sentence in sentences])),
         outliers=tuple(outliers),
         lost=float(np.mean(lost)),
         rows=len(lost),
+    )
+
+
+class _SinkOfRun(NamedTuple):
+    """The sink of a head in one sentence; what is the same in `Sink` is named so there."""
+
+    weights: NDArray[np.float64]  # (rows,) on it, of rows that see more than one key
+    value: float
+    stream: float
+    size: Tensor  # (d_model,) of the numbers of the stream there
+    lost: NDArray[np.float64]  # (steps,)
+
+
+def _sink_of(translator: Translator, run: Translation, which: PlacedHead, place: int) -> _SinkOfRun:
+    """The sink of a head in a sentence: the key at a place."""
+    kind, layer, head = which
+    weights = recorded(run).weights(kind, layer)[head]
+    choosing = run.mask(kind, layer, head).sum(-1) > 1
+    stream = _read(run, which)
+    changed = _without(weights, place)[None]
+    return _SinkOfRun(
+        weights=weights[choosing, place].astype(np.float64),
+        value=_ratio(Heads(translator.model, run, kind, layer).values()[head], place),
+        stream=_ratio(stream, place),
+        size=stream[place].abs(),
+        lost=-rewired(translator, run, kind, layer, head, maps=changed)[0].astype(np.float64),
     )
 
 

@@ -22,6 +22,7 @@ from closed_form import CASES
 from headless import CHROMIUM
 
 from explorer.app.address import sitemap
+from explorer.linked import served
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator
 
@@ -29,6 +30,7 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright i
 
 ROOT = Path(__file__).resolve().parents[2]
 STATIC = ROOT / "static"
+SCRIPTS = served.scripts().name
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -357,10 +359,9 @@ def call(scripts_alone: Any) -> Callable[..., Any]:
 
     def called(name: str, *arguments: object) -> Any:
         module, function = name.split(".")
-        (path,) = STATIC.glob(f"*/{module}.js")
-        script = (
-            f"given => import('/{path.parent.name}/{module}.js').then(m => m.{function}(...given))"
-        )
+        (path,) = STATIC.glob(f"{SCRIPTS}/*/{module}.js")
+        address = f"/{path.relative_to(STATIC)}"
+        script = f"given => import('{address}').then(m => m.{function}(...given))"
         return scripts_alone.evaluate(script, list(arguments))
 
     return called

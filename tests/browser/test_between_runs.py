@@ -9,9 +9,9 @@ from explorer.linked.view.feeds import lines_feed, map_feed, strongest_feed, who
 from explorer.linked.view.strips import strips_feed
 from transformer import Translator
 
-from .conftest import PATIENCE, STATIC
+from .conftest import PATIENCE, SCRIPTS
 
-SCRIPT = f"/{next(STATIC.glob('linked_view-*')).name}/view.js"
+SCRIPT = f"/{SCRIPTS}/linked_view/view.js"
 SHOWN = """async ({ script, feeds }) => {
   const { feed, show } = await import(script);
   const data = { view: "between", layout: "page", strips: ["source", "target"],

@@ -4,7 +4,7 @@ copied."""
 from collections.abc import Callable
 from typing import Any
 
-from .conftest import PATIENCE, VIEWPORT, Visitor, case_link
+from .conftest import PATIENCE, SCRIPTS, VIEWPORT, Visitor, case_link
 
 TEXT = "Nine eight. Eight nine? Nine nine!"
 
@@ -66,14 +66,14 @@ def test_a_line_break_in_a_link_is_a_space(visitor: Visitor) -> None:
 def test_what_does_not_come_is_asked_for_again(scripts_alone: Any) -> None:
     page: Any = scripts_alone
     opened = """async () => {
-      const { show } = await import("/page-2/paragraph.js");
+      const { show } = await import("/SCRIPTS/page/paragraph.js");
       window.sent = [];
       const setTriggerValue = (...sent) => window.sent.push(sent.join(" "));
       const part = { parentElement: document.body, setTriggerValue };
       const data = { sentences: ["One.", "Two."], at: 0 };
       window.draw = (translations, at = 0) => void show({ ...part, data: { ...data, at, translations } });
       window.draw(["Eins.", null]);
-    }"""
+    }""".replace("SCRIPTS", SCRIPTS)
     more = ["more true"]
 
     def sent(after: int, act: str = "0") -> list[str]:

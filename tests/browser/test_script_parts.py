@@ -14,9 +14,9 @@ from explorer.linked.view.strips import chips as chips_of
 from explorer.linked.view.strips import shaded
 from explorer.linked.view.wire import Shade
 
-from .conftest import STATIC
+from .conftest import SCRIPTS
 
-VIEW, PAGE = (next(STATIC.glob(f"{name}-*")).name for name in ("linked_view", "page"))
+VIEW, PAGE = (f"{SCRIPTS}/{name}" for name in ("linked_view", "page"))
 
 REBUILT = """async ({ script, elsewhere }) => {
   const { show } = await import(script);
@@ -47,8 +47,32 @@ def test_a_view_that_is_built_anew_takes_the_focus_that_the_old_one_had(
     assert scripts_alone.evaluate(REBUILT, given) == focused
 
 
+TWICE = """async ({ script, order }) => {
+  const { show } = await import(script);
+  const data = { view: order.join(), layout: "page", strips: ["source"], plots: [], focus: "cross", cursor: "step",
+                 trace: "new", step: 0, source: null, ack: 0 };
+  const there = document.body.appendChild(document.createElement("div"));
+  const mounts = { kept: { data, parentElement: there, setStateValue() {} },
+                   stale: { data: { ...data, trace: "old" }, parentElement: document.createElement("div"),
+                            setStateValue() {} } };
+  const leave = Object.fromEntries(order.map((name) => [name, show(mounts[name])]));
+  leave.stale();
+  const drawn = there.querySelectorAll(".lv").length;
+  leave.kept();
+  return [drawn, there.childElementCount];
+}"""
+
+
+@pytest.mark.parametrize("order", [["kept", "stale"], ["stale", "kept"]], ids=" ".join)
+def test_a_view_that_is_mounted_twice_for_a_moment_stays_in_the_place_that_is_left(
+    scripts_alone: Any, order: list[str]
+) -> None:
+    given = {"script": f"/{VIEW}/view.js", "order": order}
+    assert scripts_alone.evaluate(TWICE, given) == [1, 0]
+
+
 STRIP = """({ side, spec, data, hovered }) => import("/VIEW/strips.js").then(({ Strips }) => {
-  const strips = new Strips({ spec: { strips: [side] }, at: { step: 0 }, position: () => 2 });
+  const strips = new Strips({ inbox: { spec: { strips: [side] }, at: { step: 0 }, position: () => 2 } });
   strips.draw({ direction: { [side]: "ltr" }, sides: { [side]: side }, ...data });
   strips.follow();
   strips.hover({ [side]: hovered });

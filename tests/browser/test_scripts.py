@@ -13,10 +13,10 @@ import pytest
 from explorer.figures.base import labels
 from explorer.figures.maps.heatmap import pool
 
-from .conftest import STATIC
+from .conftest import SCRIPTS
 
 Call = Callable[..., Any]
-VIEW, PAGE = (next(STATIC.glob(f"{name}-*")).name for name in ("linked_view", "page"))
+VIEW, PAGE = (f"{SCRIPTS}/{name}" for name in ("linked_view", "page"))
 
 AT = {"step": 1, "source": 3}
 ROOM = {"steps": 5, "sources": 8}

@@ -25,7 +25,7 @@ def attention(
     *,
     model: TranslatorOptions,
     kind: Annotated[
-        str, one_of(*(each.value for each in AttentionKind)), "which attention"
+        str, one_of(*(kind.value for kind in AttentionKind)), "which attention"
     ] = "cross",
     layer: Annotated[int, "layer, counted from 1"] = 1,
     head: Annotated[int, "head, counted from 1"] = 1,
@@ -60,7 +60,7 @@ def attention(
         return 0
     names = ("layer", "head", "query_tokens", "predicted_tokens", "key_tokens")
     scores, weights = (
-        np.round(each.astype(float), 6).tolist() for each in (view.scores, view.weights)
+        np.round(matrix.astype(float), 6).tolist() for matrix in (view.scores, view.weights)
     )
     values: Json = {"kind": view.kind.value} | {name: getattr(view, name) for name in names}
     values |= {"scores": scores, "mask": view.mask.tolist(), "weights": weights}
@@ -87,7 +87,7 @@ def _table(translation: Translation, view: HeadView) -> str:
     if (predicted := view.predicted_tokens) is not None:
         rows += " (token read → token predicted)"
         labels = [
-            f"{each} → {_short(token)}" for each, token in zip(labels, predicted, strict=True)
+            f"{read} → {_short(token)}" for read, token in zip(labels, predicted, strict=True)
         ]
     place = f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}"
     lines = [f"{translation.source_text} → {translation.text}", f"{place}: weights; {rows}"]

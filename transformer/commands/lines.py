@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
+from transformer.commands.models import Json
 from transformer.text.pairs import DataError, SentencePair, parse_pair, read_lines
 from transformer.translator import Translator
 
@@ -17,7 +17,7 @@ AT_ONCE = 1000
 """Lines that are computed before any is written."""
 MOST_NAMED = 20
 """Bad lines that are named one by one."""
-Answer = tuple[dict[str, Any], str, Iterable[str]]
+Answer = tuple[Json, str, Iterable[str]]
 """What a text is answered, as JSON and as a line, and notes about it."""
 _ESCAPED = re.compile("[\udc80-\udcff]")
 
@@ -28,7 +28,9 @@ def line_text(words: str | bytes) -> str:
         if isinstance(words, bytes):
             return words.decode("utf-8").rstrip("\r\n")
         # In a locale without UTF-8, bytes of an argument arrive as lone surrogates.
-        return os.fsencode(words).decode("utf-8") if _ESCAPED.search(words) else words
+        if _ESCAPED.search(words):
+            return os.fsencode(words).decode("utf-8")
+        return words
     except UnicodeError as error:
         raise DataError("This is not UTF-8 text.") from error
 
@@ -36,7 +38,7 @@ def line_text(words: str | bytes) -> str:
 def answer_lines(
     texts: Sequence[str],  # without any, the lines of standard input
     answer: Callable[[str], Answer],  # ValueError for a bad text
-    write: Callable[[dict[str, Any], str], None],
+    write: Callable[[Json, str], None],
     # the message of a DataError if there is no text; without one, that is no error
     nothing: str = "",
 ) -> int:
@@ -65,9 +67,9 @@ def answer_pairs(
     # raises ValueError for a pair that the model cannot read
     check: Callable[[SentencePair], object],
     # what pairs are answered, as JSON and as a line
-    answer: Callable[[list[SentencePair]], Iterable[tuple[dict[str, Any], str]]],
-    empty: dict[str, Any],  # the answer to a line that is blank or cannot be used
-    write: Callable[[dict[str, Any], str], None],
+    answer: Callable[[list[SentencePair]], Iterable[tuple[Json, str]]],
+    empty: Json,  # the answer to a line that is blank or cannot be used
+    write: Callable[[Json, str], None],
     linked: bool = False,  # whether a third column may hold links, which are left out
     first: bool = True,  # whether this process writes
 ) -> int:

@@ -105,8 +105,8 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Commands) -> None:
             continue
         line = (command.__doc__ or " ").partition("\n")[0].removesuffix(".")
         line = line[0].lower() + line[1:]
-        own = subparsers.add_parser(name, help=line.replace("%", "%%"), description=line)
-        own.set_defaults(run=_add_parameters(own, command))
+        subparser = subparsers.add_parser(name, help=line.replace("%", "%%"), description=line)
+        subparser.set_defaults(run=_add_parameters(subparser, command))
 
 
 def _add_parameters(parser: argparse.ArgumentParser, function: Callable[..., Any]) -> Maker:
@@ -132,9 +132,11 @@ def _add_parameter(
     if isinstance(hint, type) and is_dataclass(hint):
         return _add_parameters(parser, hint)
     if table is not None:
-        for each, kind in table.items():
-            _add(parser, each, declared(kind), None)
-        return lambda values: {each: values[each] for each in table if values[each] is not None}
+        for option, kind in table.items():
+            _add(parser, option, declared(kind), None)
+        return lambda values: {
+            option: values[option] for option in table if values[option] is not None
+        }
     value = declared(hint)
     value = replace(value, notes=(*value.notes, *notes))
     _add(parser, name, value, parameter.default, parameter.kind is Parameter.KEYWORD_ONLY)

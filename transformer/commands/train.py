@@ -5,12 +5,11 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import torch
 
@@ -59,6 +58,22 @@ SHARES = {
 }
 
 
+class PairsOfRun(NamedTuple):
+    """What a training run learns from."""
+
+    train: Sequence[SentencePair]
+    weights: list[float] | None  # of the training pairs; None if each is 1
+    valid: Sequence[SentencePair]  # pairs to evaluate on
+    words: Sequence[str] = ()  # for the vocabulary alone
+
+    def texts(self) -> Iterator[str]:
+        """All that a vocabulary is made of."""
+        yield from self.words
+        for pair in self.train:
+            yield pair.source
+            yield pair.target
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairOptions:
     """The pairs of a training run.
@@ -74,20 +89,17 @@ class PairOptions:
     toy: Annotated[str | None, one_of(*TOYS)] = None
     toy_length: Annotated[int, "with --toy: most letters of a sequence"] = LENGTH
 
-    def read(
-        self, shares: dict[str, float], seed: int
-    ) -> tuple[Sequence[SentencePair], list[float] | None, Sequence[SentencePair], Sequence[str]]:
-        """The training pairs with their weights, the validation pairs, and words for the vocabulary
-        alone.
+    def read(self, shares: dict[str, float], seed: int) -> PairsOfRun:
+        """The pairs of the files or of the toy task.
 
-        There are no weights if each is 1. ValueError if the options name no pairs, or both files
-        and a toy task, or a file cannot be used.
+        ValueError if the options name no pairs, or both files and a toy task, or a file cannot be
+        used.
         """
         if self.toy and (self.train or self.valid):
             raise ValueError("--toy makes its own pairs; leave out --train and --valid.")
         if self.toy:
             toy = toy_data(self.toy, self.toy_length, seed)
-            return toy.train, None, toy.valid, toy.words
+            return PairsOfRun(train=toy.train, weights=None, valid=toy.valid, words=toy.words)
         if not (self.train and self.valid):
             raise ValueError(
                 "Give pairs to train on and to evaluate on: --train and --valid, or --toy."
@@ -99,7 +111,8 @@ class PairOptions:
             pairs += augmented(read_pairs(path), shares, seed)
             weights += [weight] * (len(pairs) - len(weights))
         valid = [pair for path in self.valid for pair in read_pairs(path)]
-        return pairs, None if set(weights) == {1.0} else weights, valid, ()
+        even = set(weights) == {1.0}
+        return PairsOfRun(train=pairs, weights=None if even else weights, valid=valid)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +190,7 @@ def train(
         shares = defaults.shares | {
             name.removesuffix("_share"): share for name, share in shares.items()
         }
-        train_pairs, weights, valid_pairs, words = files.read(shares, options.seed)
+        pairs = files.read(shares, options.seed)
 
         def vocabulary() -> Exported:
             if resumed:
@@ -185,34 +198,40 @@ def train(
             if tokenizer is not None:
                 return Exported(Tokenizer.load(tokenizer))
             at_most = bool(smaller_vocabulary or files.toy)
-            size = config.vocab_size
-            sentences = (text for pair in train_pairs for text in (pair.source, pair.target))
-            print(
-                f"Training a vocabulary of {'at most ' * at_most}{size:,} pieces.", file=sys.stderr
-            )
-            return Exported(Tokenizer.train(chain(words, sentences), size, at_most))
+            return Exported(_trained_tokenizer(pairs, config.vocab_size, at_most))
 
         exported = workers.agree(vocabulary)
-        data = encode_pairs(train_pairs, exported.tokenizer, weights).up_to(max_length)
-        valid = encode_pairs(valid_pairs, exported.tokenizer).up_to(max_length)
-        if workers.first and len(data) < len(train_pairs):
-            left_out = f"{len(train_pairs) - len(data):,} pairs with more than {max_length} tokens"
+        data = encode_pairs(pairs.train, exported.tokenizer, pairs.weights).up_to(max_length)
+        valid = encode_pairs(pairs.valid, exported.tokenizer).up_to(max_length)
+        if workers.first and len(data) < len(pairs.train):
+            left_out = f"{len(pairs.train) - len(data):,} pairs with more than {max_length} tokens"
             print(f"Left out {left_out} on a side.", file=sys.stderr)
-        quality = GreedyBleu(valid_pairs, exported.tokenizer, bleu_sentences, max_length)
-        vocab_size = exported.tokenizer.vocab_size
-        config = replace(config, vocab_size=vocab_size, trained_length=data.longest)
+        quality = GreedyBleu(pairs.valid, exported.tokenizer, bleu_sentences, max_length)
+        config = replace(
+            config, vocab_size=exported.tokenizer.vocab_size, trained_length=data.longest
+        )
         model = NETWORKS[type(config)](config).to(device)
         assert isinstance(model, EncoderDecoder)
         trainer = training.Trainer(model, data, options, workers)
         if not exported.card:
-            command = shlex.join(["python", "-m", "transformer", *sys.argv[1:]])
-            pair = [] if files.toy else [each.strip() for each in languages.split(",")]
-            sources = [f"toy task: {files.toy}"] if files.toy else list(files.train)
-            size = count_parameters(model)
-            exported.card = training_card(run.output.name, pair, command, sources, config, size)
+            exported.card = training_card(
+                run.output.name,
+                [] if files.toy else [code.strip() for code in languages.split(",")],
+                command=shlex.join(["python", "-m", "transformer", *sys.argv[1:]]),
+                files=[f"toy task: {files.toy}"] if files.toy else list(files.train),
+                config=config,
+                parameters=count_parameters(model),
+            )
         directory = RunDirectory(run.output, trainer, exported, data.fingerprint())
         directory.begin(resumed is not None, run.new_data)
         return _steps(directory, valid, quality, run)
+
+
+def _trained_tokenizer(pairs: PairsOfRun, size: int, at_most: bool) -> Tokenizer:
+    """A vocabulary of the pairs, of so many pieces, or as many as they can give."""
+    least = "at most " if at_most else ""
+    print(f"Training a vocabulary of {least}{size:,} pieces.", file=sys.stderr)
+    return Tokenizer.train(pairs.texts(), size, at_most)
 
 
 def _steps(
@@ -224,8 +243,11 @@ def _steps(
     """
     stops = list[int]()
     before = torch.get_num_threads()
-    trainer, workers = directory.trainer, directory.trainer.workers
-    device, data, steps = trainer.device, trainer.data, trainer.options.steps
+    trainer = directory.trainer
+    workers = trainer.workers
+    device = trainer.device
+    data = trainer.data
+    steps = trainer.options.steps
     parameters = count_parameters(trainer.model)
     is_small = device.type == "cpu" and parameters < SMALL and "OMP_NUM_THREADS" not in os.environ
     if run.obey_input:

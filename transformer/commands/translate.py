@@ -5,7 +5,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from transformer.batches import translate_all
 from transformer.beam import SearchTree
@@ -74,32 +76,28 @@ def translate(
 
     def answer(text: str) -> Answer:
         best: list[Json] = []
-        parts = (
-            ()
-            if not text.strip()
-            else (text,)
-            if n_best or no_split
-            else translator.sentences(text)
-        )
+        parts: tuple[str, ...] = ()
+        if text.strip():
+            parts = (text,) if n_best or no_split else translator.sentences(text)
         search = partial(
             translator.translate, beam_size=beam.beam_size, capture=False, tree=bool(n_best)
         )
-        whole = TranslatedText.of(map(search, parts))
+        translated = TranslatedText.of(map(search, parts))
         values: Json = {
-            "text": whole.runs[0].text if len(parts) == 1 else whole.text,
-            "source_tokens": [token for run in whole.runs for token in run.source_tokens],
-            "target_tokens": [token for run in whole.runs for token in run.target_tokens],
-            "log_probs": [round(value, 5) for run in whole.runs for value in run.log_probs],
+            "text": translated.runs[0].text if len(parts) == 1 else translated.text,
+            "source_tokens": [token for run in translated.runs for token in run.source_tokens],
+            "target_tokens": [token for run in translated.runs for token in run.target_tokens],
+            "log_probs": [round(value, 5) for run in translated.runs for value in run.log_probs],
         }
         if n_best is None:
-            return values, values["text"], whole.notes
-        if parts and (tree := whole.runs[0].tree) is not None:
+            return values, values["text"], translated.notes
+        if parts and (tree := translated.runs[0].tree) is not None:
             best = _best(translator, tree, n_best)
         lines = (
-            f"{each['rank']}\t{each['score']:.5f}\t{' '.join(each['text'].split())}"
-            for each in best
+            f"{output['rank']}\t{output['score']:.5f}\t{' '.join(output['text'].split())}"
+            for output in best
         )
-        return values | {"n_best": best}, "\n".join(lines), whole.notes
+        return values | {"n_best": best}, "\n".join(lines), translated.notes
 
     nothing = "There is nothing to translate; give texts as arguments or lines on standard input."
     return answer_lines(texts, answer, partial(model.write, translator), nothing)
@@ -112,7 +110,7 @@ def _best(translator: Translator, tree: SearchTree, count: int) -> list[Json]:
     """
     best = []
     for rank, node in enumerate(tree.hypotheses[: min(count, tree.beam_size)], start=1):
-        path = [tree.nodes[each] for each in tree.path(node)]
+        path = [tree.nodes[number] for number in tree.path(node)]
         values: Json = {"rank": rank, "score": round(path[-1].score, 5)}
         values["text"] = translator.text(step.token_id for step in path)
         values["target_tokens"] = [step.token for step in path]
@@ -131,40 +129,63 @@ def _translate_file(
     bad = list[str]()
     missing = Counter[str]()
     while done < len(texts):
-        part = texts[done : done + AT_ONCE]
-        good = dict[int, tuple[str, ...]]()
-        for place, text in enumerate(part):
-            try:
-                if line_text(text).strip():
-                    parts = (text,) if no_split else translator.sentences(text)
-                    missing.update(
-                        {note for each in parts for note in translator.cut(each).notes()}
-                    )
-                    good[place] = parts
-            except ValueError as error:
-                bad.append(f"{file}:{done + place + 1}: {error}")
-        sentences = [each for parts in good.values() for each in parts]
-        outputs = iter(translate_all(translator, sentences, beam_size))
-        written = dict[int, str]()
-        for place, parts in good.items():
-            translations = [next(outputs) for _ in parts]
-            written[place] = joined(translations)
-            counts = [
-                len(translator.tokenizer.target.encode(translation)) for translation in translations
-            ]
-            lengths = zip([len(translator.ids(each)) for each in parts], counts, strict=True)
-            if any(unread_limit(*length) == 0.0 for length in lengths):  # all that a batch knows
-                missing[LEFT_OUT] += 1
-        lines = [f"{text}\t{written.get(i, '')}\n" for i, text in enumerate(part)]
+        batch = texts[done : done + AT_ONCE]
+        translated = _translate_lines(translator, batch, beam_size, no_split)
+        missing.update(translated.notes)
+        bad += [f"{file}:{done + place + 1}: {why}" for place, why in translated.refused.items()]
         with output.open("a", encoding="utf-8", errors="surrogateescape") as opened:
-            opened.writelines(lines)
-        done += len(part)
+            opened.writelines(
+                f"{text}\t{translated.outputs.get(place, '')}\n" for place, text in enumerate(batch)
+            )
+        done += len(batch)
         speed = (done - begun) / max(time.monotonic() - started, 1e-9)
         left = duration((len(texts) - done) / speed)
         progress = f"{done:,}/{len(texts):,} · {speed:.0f} lines/s · {left} left"
         print(f"{bar(done, len(texts))} {progress}", file=sys.stderr, flush=True)
     warn_unread(missing)
     return name_bad(bad)
+
+
+class _Lines(NamedTuple):
+    """Translations of some lines, by their places, from 0."""
+
+    outputs: dict[int, str]  # without blank lines
+    notes: Counter[str]  # on what a model cannot read or may have left out, with the lines
+    refused: dict[int, ValueError]
+
+
+def _translate_lines(
+    translator: Translator, texts: Sequence[str], beam_size: int, no_split: bool
+) -> _Lines:
+    """Translates lines together, in batches of like length."""
+    sentences = dict[int, tuple[str, ...]]()
+    notes = Counter[str]()
+    refused = dict[int, ValueError]()
+    for place, text in enumerate(texts):
+        try:
+            if line_text(text).strip():
+                sources = (text,) if no_split else translator.sentences(text)
+                notes.update(
+                    {note for source in sources for note in translator.cut(source).notes()}
+                )
+                sentences[place] = sources
+        except ValueError as error:
+            refused[place] = error
+    every = list(chain.from_iterable(sentences.values()))
+    translations = iter(translate_all(translator, every, beam_size))
+    outputs = dict[int, str]()
+    for place, sources in sentences.items():
+        targets = [next(translations) for _ in sources]
+        outputs[place] = joined(targets)
+        if any(map(partial(_is_short, translator), sources, targets)):
+            notes[LEFT_OUT] += 1
+    return _Lines(outputs=outputs, notes=notes, refused=refused)
+
+
+def _is_short(translator: Translator, source: str, target: str) -> bool:
+    """Whether a translation is far too short for its source, which is all that a batch knows."""
+    length = len(translator.tokenizer.target.encode(target))
+    return unread_limit(len(translator.ids(source)), length) == 0.0
 
 
 def _translated(output: Path, texts: Sequence[str]) -> int:
@@ -176,11 +197,11 @@ def _translated(output: Path, texts: Sequence[str]) -> int:
         return 0
     if not output.is_file():
         raise DataError(f"{output} is no file, so it cannot be continued; give another --output.")
-    whole, end, cut = output.read_bytes().rpartition(b"\n")
+    complete, end, cut = output.read_bytes().rpartition(b"\n")
     if cut:
         with output.open("rb+") as file:
-            file.truncate(len(whole) + len(end))
-    lines = (whole + end).decode("utf-8", "surrogateescape").split("\n")[:-1]
+            file.truncate(len(complete) + len(end))
+    lines = (complete + end).decode("utf-8", "surrogateescape").split("\n")[:-1]
     done = [line.partition("\t")[0] for line in lines]
     if done != list(texts[: len(done)]):
         raise DataError(f"{output} has translations of other texts; give another --output.")

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass, field
 from itertools import starmap
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ SavedCheck = tuple[str, float, float]
 class MappedRun(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
 
-    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # of the file, by name
+    arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)  # of the file, by name
     # by kind, layer and head: parts of checks
     checks: Mapping[str, list[list[list[SavedCheck]]]] = field(default_factory=dict)
     # SHA-256 of the files of the model that made the run
@@ -70,14 +69,13 @@ class MappedRun(Translation):
 
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend."""
-        mask: BoolArray = self.arrays[f"{AttentionKind(kind)}.mask"]
-        return mask
+        return self.arrays[f"{AttentionKind(kind)}.mask"].astype(bool, copy=False)
 
 
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:
     """Writes a run, and the maps of all its heads, to a file; the directory is that of the
     model."""
-    arrays = dict[str, NDArray[Any]]()
+    arrays = dict[str, NDArray[np.generic]]()
     checks = dict[str, list[list[list[SavedCheck]]]]()
     for kind, site in translation.config.sites.items():
         maps = [

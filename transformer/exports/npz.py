@@ -28,7 +28,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 import torch
@@ -210,7 +210,7 @@ def _read(file: IO[bytes]) -> Translation:
     return replace(run, notes=notes, attention=trace)
 
 
-def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, Tensor]:
+def _tensors(run: Translation, arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, Tensor]:
     """The arrays of a run; TraceFileError if they are not those that its config and its changes
     require."""
     shapes = _shapes(run)
@@ -231,7 +231,7 @@ def _tensors(run: Translation, arrays: Mapping[str, NDArray[Any]]) -> dict[str, 
     return tensors
 
 
-def _check_array(name: str, array: NDArray[Any], used: str, shape: Shape) -> None:
+def _check_array(name: str, array: NDArray[np.generic], used: str, shape: Shape) -> None:
     """TraceFileError if an array is of another shape or type, or not finite; ``bias_rule`` checks
     the shape of a bias."""
     dtype = "bool" if used.endswith(".padding") else "float32"

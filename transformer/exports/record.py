@@ -3,15 +3,15 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
-from functools import partial
-from typing import Any, TypeVar
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Annotated, Any
 
 from transformer.config import ModelConfig, config_from
 from transformer.interventions import DropSource, EditSource, InterventionError, from_json, to_json
 from transformer.interventions.request import RunShape, check
 from transformer.run import Alternative, DecodeStep, Translation
+from transformer.storage.typed import KindError, typed
 from transformer.text import kinds
 from transformer.text.kinds import Kind
 from transformer.text.words import (
@@ -28,86 +28,128 @@ from transformer.text.words import (
 
 MOST_TOKENS = 4_096
 MOST_ALTERNATIVES = 100
-
-T = TypeVar("T")
-Read = Callable[[Any], T]
-"""Checks a JSON value, and makes what a run holds of it; TraceFileError, ValueError, KeyError or
-TypeError for one that no run has."""
+_NO_UTF8 = re.compile("[\ud800-\udfff]")
 
 
 class TraceFileError(ValueError):
     """A file cannot be opened; the message says what is wrong with the file."""
 
 
-def _value(kind: Kind, value: T) -> T:
-    """The value; TraceFileError if it is of another kind."""
-    if not kind.holds(value):
-        raise TraceFileError(f"The file holds something else where {kind.said} belongs.")
-    return value
-
-
-def _text(longest: int, value: str, pattern: str = r"(?s:.*)", wrong: str = "") -> str:
-    """A text that UTF-8 can hold; TraceFileError with the sentence ``wrong`` if it has another
-    form."""
-    _value(Kind("a text", lambda text: isinstance(text, str) and len(text) <= longest), value)
-    value.encode("utf-8")
-    if not re.fullmatch(pattern, value):
-        raise TraceFileError(wrong)
-    return value
-
-
-def _list(read: Read[T], most: int, values: object) -> tuple[T, ...]:
-    if not isinstance(values, list) or len(values) > most:
-        raise TraceFileError(
-            f"The file holds something else where a list of at most {most:,} belongs."
-        )
-    return tuple(map(read, values))
-
-
-number: Read[float] = partial(_value, kinds.number(-sys.float_info.max, sys.float_info.max))
-"""A finite number."""
-_whole: Read[int] = partial(_value, kinds.whole(0, most=2**31 - 1))
-_log_prob: Read[float] = partial(_value, kinds.number(-sys.float_info.max, 1e-3))
-_token = partial(_text, 1_000)
-_name = partial(_text, 200)
-_long_text = partial(_text, 200_000)
-_method = partial(
-    _name,
-    pattern=r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}",
-    wrong="The file names a way of decoding that does not exist.",
-)
-_digest = partial(
-    _text,
-    64,
-    pattern="[0-9a-f]{64}",
-    wrong="The file's digest of the model is not a valid digest.",
-)
-_tokens: Read[tuple[str, ...]] = partial(_list, _token, MOST_TOKENS)
-
-
-def _alternative(values: Sequence[Any]) -> Alternative:
-    (token, token_id, log_prob) = values
-    return Alternative(_token(token), _whole(token_id), _log_prob(log_prob))
-
-
-def _step(values: Mapping[str, Any]) -> DecodeStep:
-    token = _token(values["token"])
-    token_id = _whole(values["token_id"])
-    log_prob = _log_prob(values["log_prob"])
-    parent = _whole(values["parent"])
-    alternatives = _list(_alternative, MOST_ALTERNATIVES, values["alternatives"])
-    excluded = _list(_whole, MOST_ALTERNATIVES, values.get("excluded", []))
-    return DecodeStep(
-        token=token,
-        token_id=token_id,
-        log_prob=log_prob,
-        alternatives=tuple(
-            replace(alternative, excluded=rank in excluded)
-            for rank, alternative in enumerate(alternatives)
+def _text(longest: int) -> Kind:
+    """A text that UTF-8 can hold."""
+    return Kind(
+        "a text",
+        lambda value: (
+            isinstance(value, str) and len(value) <= longest and not _NO_UTF8.search(value)
         ),
-        parent=parent,
-        forced=values.get("forced", False) is True,
     )
+
+
+def _list(most: int) -> Kind:
+    return Kind(
+        f"a list of at most {most:,}",
+        lambda values: isinstance(values, list) and len(values) <= most,
+    )
+
+
+_FINITE = kinds.number(-sys.float_info.max, sys.float_info.max)
+_Whole = Annotated[int, kinds.whole(0, most=2**31 - 1)]
+_LogProb = Annotated[float, kinds.number(-sys.float_info.max, 1e-3)]
+_Token = Annotated[str, _text(1_000)]
+_Name = Annotated[str, _text(200)]
+_LongText = Annotated[str, _text(200_000)]
+_Digest = Annotated[str, _text(64)]
+_Tokens = Annotated[tuple[_Token, ...], _list(MOST_TOKENS)]
+_Places = Annotated[tuple[_Whole, ...], _list(MOST_TOKENS)]
+_METHOD = re.compile(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class _StepRecord:
+    """What a file says of a step."""
+
+    token: _Token
+    token_id: _Whole
+    log_prob: _LogProb
+    parent: _Whole
+    alternatives: Annotated[tuple[tuple[_Token, _Whole, _LogProb], ...], _list(MOST_ALTERNATIVES)]
+    excluded: Annotated[tuple[_Whole, ...], _list(MOST_ALTERNATIVES)] = ()
+    """Ranks, from 0, of the alternatives that the model's own search rules forbade."""
+    forced: object = False
+
+    def step(self) -> DecodeStep:
+        return DecodeStep(
+            token=self.token,
+            token_id=self.token_id,
+            log_prob=self.log_prob,
+            alternatives=tuple(
+                Alternative(*alternative, excluded=rank in self.excluded)
+                for rank, alternative in enumerate(self.alternatives)
+            ),
+            parent=self.parent,
+            forced=self.forced is True,
+        )
+
+
+@dataclass(frozen=True)
+class _SpecialPlaces:
+    """Where a file's special pieces stand, from 0."""
+
+    source: _Places
+    target: _Places
+
+
+@dataclass(frozen=True)
+class _RunRecord:
+    """What a file says of a run."""
+
+    source_text: _LongText
+    text: _LongText
+    source_tokens: _Tokens
+    decoder_input_tokens: _Tokens
+    target_tokens: _Tokens
+    steps: Annotated[tuple[_StepRecord, ...], _list(MOST_TOKENS)]
+    model_sha256: _Digest | None
+    method: _Name
+    model: _Name
+    config: dict[str, object]
+    notes: Annotated[tuple[_LongText, ...], _list(MOST_ALTERNATIVES)]
+    interventions: object = ()
+    special: _SpecialPlaces | None = None
+
+    def run(self) -> Translation:
+        """The run without its changes; TraceFileError if a name has no form that there is."""
+        if not _METHOD.fullmatch(self.method):
+            raise TraceFileError("The file names a way of decoding that does not exist.")
+        if self.model_sha256 is not None and not _DIGEST.fullmatch(self.model_sha256):
+            raise TraceFileError("The file's digest of the model is not a valid digest.")
+        steps = tuple(step.step() for step in self.steps)
+        return Translation(
+            source_text=self.source_text,
+            text=self.text,
+            source_tokens=self.source_tokens,
+            decoder_input_tokens=self.decoder_input_tokens,
+            target_tokens=self.target_tokens,
+            log_probs=tuple(step.log_prob for step in steps),
+            steps=steps,
+            method=self.method,
+            model=self.model,
+            model_sha256=self.model_sha256,
+            config=config_from(self.config),
+            notes=self.notes,
+        )
+
+
+def _misplaced(kind: Kind) -> TraceFileError:
+    return TraceFileError(f"The file holds something else where {kind.said} belongs.")
+
+
+def number(value: Any) -> float:
+    """A finite number of a file; TraceFileError if it is none."""
+    if not _FINITE.holds(value):
+        raise _misplaced(_FINITE)
+    return float(value)
 
 
 _FIELDS = (
@@ -126,32 +168,7 @@ _FIELDS = (
 """What a file holds of a run, in its order: fields of ``Translation``."""
 
 
-def _run(values: Mapping[str, Any]) -> Translation:
-    """What a file says of a run, each value checked for itself."""
-    source_text = _long_text(values["source_text"])
-    text = _long_text(values["text"])
-    source_tokens = _tokens(values["source_tokens"])
-    decoder_input_tokens = _tokens(values["decoder_input_tokens"])
-    target_tokens = _tokens(values["target_tokens"])
-    steps = _list(_step, MOST_TOKENS, values["steps"])
-    digest = values["model_sha256"]
-    return Translation(
-        source_text=source_text,
-        text=text,
-        source_tokens=source_tokens,
-        decoder_input_tokens=decoder_input_tokens,
-        target_tokens=target_tokens,
-        log_probs=tuple(step.log_prob for step in steps),
-        steps=steps,
-        method=_method(values["method"]),
-        model=_name(values["model"]),
-        model_sha256=None if digest is None else _digest(digest),
-        config=config_from(values["config"]),
-        notes=_list(_long_text, MOST_ALTERNATIVES, values["notes"]),
-    )
-
-
-def run_to_dict(run: Translation) -> dict[str, Any]:
+def run_to_dict(run: Translation) -> dict[str, object]:
     """Everything about a run except its arrays, as JSON values."""
     values = {name: getattr(run, name) for name in _FIELDS}
     return values | {
@@ -169,7 +186,7 @@ def _special_places(tokens: Sequence[str]) -> list[int]:
     return [place for place, token in enumerate(tokens) if is_special(token)]
 
 
-def _step_to_dict(step: DecodeStep) -> dict[str, Any]:
+def _step_to_dict(step: DecodeStep) -> dict[str, object]:
     alternatives = [
         (alternative.token, alternative.token_id, alternative.log_prob)
         for alternative in step.alternatives
@@ -187,7 +204,11 @@ def run_from_dict(values: Any) -> Translation:
     TraceFileError if its parts contradict each other; ValueError, KeyError or TypeError if one is
     missing or of a wrong type or value.
     """
-    run = _run(values)
+    try:
+        record = typed(_RunRecord, values)
+    except KindError as error:
+        raise _misplaced(error.kind) from error
+    run = record.run()
     source = run.source_tokens
     target = run.target_tokens
     reads = run.decoder_input_tokens
@@ -196,7 +217,7 @@ def run_from_dict(values: Any) -> Translation:
     if tuple(step.token for step in run.steps) != target:
         raise TraceFileError("The file's steps and its target tokens contradict each other.")
     try:
-        changes = from_json(values.get("interventions", []))
+        changes = from_json(record.interventions)
         n_source = len(source) + sum(isinstance(change, DropSource) for change in changes)
         forced = len(target) if run.method == "forced" else None
         longest = max(run.config.max_positions, len(target))
@@ -206,10 +227,10 @@ def run_from_dict(values: Any) -> Translation:
     whole_source = not any(isinstance(change, DropSource | EditSource) for change in changes)
     if not _spell(target, run.text) or (whole_source and not _spell(source, run.source_text)):
         raise TraceFileError("The file's texts and their tokens contradict each other.")
-    return _flagged(replace(run, interventions=changes), values.get("special"))
+    return _flagged(replace(run, interventions=changes), record.special)
 
 
-def _flagged(run: Translation, places: Any) -> Translation:
+def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
     """The run whose special pieces are so again: those at the places of the file, by side.
 
     A file of an earlier version names none: they are what ids and places say, the end of the
@@ -219,8 +240,8 @@ def _flagged(run: Translation, places: Any) -> Translation:
         of_source = _guessed_source(run)
         of_target = _guessed_target(run)
     else:
-        of_source = set(_list(_whole, MOST_TOKENS, places["source"]))
-        of_target = set(_list(_whole, MOST_TOKENS, places["target"]))
+        of_source = set(places.source)
+        of_target = set(places.target)
     ids = _special_ids(run.config)
     ids |= {number for place, number in enumerate(run.target_ids) if place in of_target}
 

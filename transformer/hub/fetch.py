@@ -59,10 +59,12 @@ _SENTENCES: dict[type[BaseException], str] = {
     errors.GatedRepoError: "{name} is open only to users who accept its terms: accept them at "
     f"{{address}}/{{name}}, and {_LOG_IN}",
     errors.RevisionNotFoundError: "{name} has no revision {revision!r:.120} on the Hub.",
-    errors.RemoteEntryNotFoundError: "{name} lists a file that the Hub does not have; its upload was not "
-    "finished.",
-    errors.RepositoryNotFoundError: "There is no model {name} on the Hub, or it is private: check the "
-    f"spelling, or {_LOG_IN}",
+    errors.RemoteEntryNotFoundError: (
+        "{name} lists a file that the Hub does not have; its upload was not finished."
+    ),
+    errors.RepositoryNotFoundError: (
+        f"There is no model {{name}} on the Hub, or it is private: check the spelling, or {_LOG_IN}"
+    ),
     errors.DisabledRepoError: "{name} is switched off on the Hub.",
     httpx2.TransportError: "The Hub at {address} cannot be reached ({kind}).",
     errors.LocalTokenNotFoundError: f"No token for the Hub was found; {_LOG_IN}",
@@ -126,7 +128,14 @@ def look(name: str, revision: str | None = None, hub: Hub | None = None) -> Offe
     config_file = next(file for file in chosen if file.name == CONFIG_FILE)
     directory = _download(name, commit, config_file, hub).parent
     with in_words_of(f"{name}@{commit[:8]}", directory):
-        return Offer(name, info.id, revision, commit, chosen, config_in(directory))
+        return Offer(
+            name=name,
+            present_name=info.id,
+            revision=revision,
+            commit=commit,
+            files=chosen,
+            config=config_in(directory),
+        )
 
 
 def _remote_file(entry: RepoSibling) -> RemoteFile:

@@ -69,18 +69,20 @@ class Snapshot:
 def hub_title(directory: Path) -> str | None:
     """Name and commit of a directory in huggingface_hub's cache; None for any other directory."""
     match = _SNAPSHOT.fullmatch(directory.absolute().as_posix())
-    return None if match is None else f"{match[1]}/{match[2]}@{match[3][:8]}"
+    if match is None:
+        return None
+    return f"{match[1]}/{match[2]}@{match[3][:8]}"
 
 
 def needed(names: Collection[str], model: str) -> list[str]:
     """The files needed to open a model, weights last; HubError if the package cannot open it."""
-    others, weights = needed_files(names)
-    missing = sorted({*others, *weights} - set(names))
+    beside, weights = needed_files(names)
+    missing = sorted({*beside, *weights} - set(names))
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
         opens = f"this package opens only {KNOWN} models and its own"
         raise HubError(f"{model} has no {lacking}; {opens}.")
-    return [*others, *weights]
+    return [*beside, *weights]
 
 
 def cached(name: str, revision: str | None = None, hub: Hub | None = None) -> Snapshot | None:
@@ -138,8 +140,8 @@ def check(path: Path, expected: str, folder: Path, name: str) -> None:
             hashlib.sha256() if len(expected) == 64 else hashlib.sha1(start, usedforsecurity=False)
         )
         with real.open("rb") as file:
-            own = hashlib.file_digest(file, lambda: digest).hexdigest()
-        if own != expected:
+            actual = hashlib.file_digest(file, lambda: digest).hexdigest()
+        if actual != expected:
             path.unlink()
             real.unlink(missing_ok=True)
             damaged = "the file was damaged and is now removed; download the model again"

@@ -88,7 +88,9 @@ class Hub:
 
     def allows(self, name: str) -> bool:
         """Whether this installation opens a model of this name."""
-        return self.allowed is None or any(fnmatch.fnmatchcase(name, each) for each in self.allowed)
+        if self.allowed is None:
+            return True
+        return any(fnmatch.fnmatchcase(name, pattern) for pattern in self.allowed)
 
     def revision(self, name: str, revision: str | None = None) -> str:
         """The revision to open, ``main`` if none is named; HubError if it or the name may not be
@@ -141,15 +143,18 @@ def pasted_name(text: str, hub: Hub | None = None) -> str | None:
         or parts.netloc.lower().removeprefix("www.") not in hosts
     ):
         return None
-    names = (
-        parts.path.strip("/").split("/") if is_address else re.split(r"[?#]", text)[0].split("/")
-    )
-    if not is_address and names[-1:] == [""]:
-        names.pop()
+    if is_address:
+        names = parts.path.strip("/").split("/")
+    else:
+        names = re.split(r"[?#]", text)[0].split("/")
+        if names[-1:] == [""]:
+            names.pop()
     is_page = len(names) == 2 or (len(names) > 2 and names[2] in _PAGES)
     name = "/".join(names[:2])
     is_model = is_name(name) and not (is_address and names[0] in _OTHERS)
-    return name if is_page and is_model else None
+    if is_page and is_model:
+        return name
+    return None
 
 
 def is_name(text: str) -> bool:

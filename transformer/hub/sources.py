@@ -20,12 +20,15 @@ def open_model(
 ) -> tuple[str, Checkpoint]:
     """The name for captions and the content of a model; CheckpointError if it cannot be fetched or
     opened."""
-    pasted = None if isinstance(path, Path) or Path(path).exists() else pasted_name(path)
+    pasted = None
+    if not isinstance(path, Path) and not Path(path).exists():
+        pasted = pasted_name(path)
     directory = Path(path if pasted is None else pasted)
     note = ""
     if pasted is not None and not Path(pasted).exists():
         snapshot = _fetched(pasted, revision)
-        directory, note = snapshot.directory, snapshot.note
+        directory = snapshot.directory
+        note = snapshot.note
     elif revision is not None:
         raise CheckpointError(
             f"{path} is not a name on the Hub, so it has no revision {revision!r:.80}."

@@ -180,7 +180,9 @@ class Intervention:
 
     def heads_of(self, kind: AttentionKind, layer: int, n_heads: int) -> tuple[int, ...]:
         """The heads of an attention sub-layer in which it acts."""
-        return self.heads(n_heads) if self.acts_in(kind, layer) else ()
+        if not self.acts_in(kind, layer):
+            return ()
+        return self.heads(n_heads)
 
     def elsewhere(self, heads: tuple[int, ...]) -> "Intervention":
         """The same change of other heads of its layer; InterventionError if it changes no heads."""

@@ -30,7 +30,7 @@ def _from_text(text: str) -> Intervention:
     name, *texts = split("_", text)
     kind = Intervention.known[name]
     forms = list(kind.forms().items())[: len(texts)]
-    values = {field: form.read(part) for (field, form), part in zip(forms, texts, strict=True)}
+    values = {field: form.read(value) for (field, form), value in zip(forms, texts, strict=True)}
     return exact(kind, **values)
 
 
@@ -57,10 +57,13 @@ def _as_text(change: Intervention) -> str:
 def to_json(value: Raw) -> Raw:
     """Interventions, or what they hold, as JSON values."""
     if isinstance(value, Intervention):
-        return {"do": value.name} | {name: to_json(part) for name, _, part in value.values()}
+        fields = {name: to_json(content) for name, _, content in value.values()}
+        return {"do": value.name} | fields
     if isinstance(value, str):
         return str(value)
-    return [to_json(item) for item in value] if isinstance(value, Iterable) else value
+    if isinstance(value, Iterable):
+        return [to_json(member) for member in value]
+    return value
 
 
 def as_interventions(values: Raw) -> tuple[Intervention, ...]:

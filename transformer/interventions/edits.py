@@ -116,7 +116,9 @@ def _edit_heads(
 
 def _named(named: Sequence[int] | None, rows: Tensor) -> Tensor:
     """(queries, 1): whether a change acts in a row; None names all."""
-    return rows >= 0 if named is None else torch.isin(rows, rows.new_tensor(named))
+    if named is None:
+        return rows >= 0
+    return torch.isin(rows, rows.new_tensor(named))
 
 
 def _visible(original: Tensor, at: At) -> Tensor:

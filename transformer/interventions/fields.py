@@ -31,7 +31,9 @@ def join(separator: str, texts: Iterable[str]) -> str:
 def split(separator: str, text: str) -> list[str]:
     """The texts that were joined."""
     escaped = re.compile("%([0-9A-F]{2})")
-    return [escaped.sub(lambda sign: chr(int(sign[1], 16)), part) for part in text.split(separator)]
+    return [
+        escaped.sub(lambda sign: chr(int(sign[1], 16)), field) for field in text.split(separator)
+    ]
 
 
 # --- single values -------------------------------------------------------------------------------
@@ -71,10 +73,14 @@ class Index(Unit):
         return int(WHOLE.check("", value))
 
     def write(self, value: Raw) -> str:
-        return "x" if value is None else str(value + 1)
+        if value is None:
+            return "x"
+        return str(value + 1)
 
     def read(self, text: str) -> int | None:
-        return None if self.every and text == "x" else int(text) - 1
+        if self.every and text == "x":
+            return None
+        return int(text) - 1
 
 
 class Id(Unit):
@@ -150,14 +156,19 @@ class Token(Unit):
         self.id = Id()
 
     def make(self, value: Raw) -> int | str:
-        return self.piece.make(value) if isinstance(value, str) else self.id.make(value)
+        if isinstance(value, str):
+            return self.piece.make(value)
+        return self.id.make(value)
 
     def write(self, value: Raw) -> str:
-        begins_like_id = isinstance(value, str) and re.match(r"[0-9.]", value)
-        return f".{value}" if begins_like_id else str(value)
+        if isinstance(value, str) and re.match(r"[0-9.]", value):
+            return f".{value}"
+        return str(value)
 
     def read(self, text: str) -> int | str:
-        return int(text) if re.match("[0-9]", text) else text.removeprefix(".")
+        if re.match("[0-9]", text):
+            return int(text)
+        return text.removeprefix(".")
 
 
 # --- what a field holds --------------------------------------------------------------------------
@@ -214,16 +225,23 @@ class OrNone(Form):
         self.said = form.said
 
     def make(self, value: Raw) -> Raw:
-        return None if value is None else self.form.make(value)
+        if value is None:
+            return None
+        return self.form.make(value)
 
     def write(self, value: Raw) -> str:
-        return "x" if value is None else self.form.write(value)
+        if value is None:
+            return "x"
+        return self.form.write(value)
 
     def read(self, text: str) -> Raw:
-        return None if text == "x" else self.form.read(text)
+        if text == "x":
+            return None
+        return self.form.read(text)
 
     def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
-        return iter(()) if value is None else self.form.indices(value)
+        if value is not None:
+            yield from self.form.indices(value)
 
 
 class ManyForm(Form):
@@ -259,7 +277,9 @@ class ManyForm(Form):
     def write_one(self, value: Raw) -> str: ...
 
     def read(self, text: str) -> Raw:
-        return [self.read_one(part) for part in split("-", text)] if text else []
+        if not text:
+            return []
+        return [self.read_one(value) for value in split("-", text)]
 
     @abstractmethod
     def read_one(self, text: str) -> Raw: ...
@@ -306,11 +326,13 @@ class Pairs(ManyForm):
         return sorted(pairs)
 
     def _pair(self, at: int, value: Raw) -> tuple[Raw, Raw]:
-        if isinstance(value, int | float):
-            first = value if self.twice else at
-            second = value
-        else:
+        if not isinstance(value, int | float):
             first, second = value
+        elif self.twice:
+            first = second = value
+        else:
+            first = at
+            second = value
         return self.first.make(first), self.second.make(second)
 
     def write_one(self, value: Raw) -> str:

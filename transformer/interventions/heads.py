@@ -42,7 +42,9 @@ class OfHeads(Intervention):
         return shape.of_attention(self.kind)
 
     def heads(self, n_heads: int) -> tuple[int, ...]:
-        return tuple(range(n_heads)) if self.head is None else self.head
+        if self.head is None:
+            return tuple(range(n_heads))
+        return self.head
 
     def acts_in(self, kind: AttentionKind, layer: int) -> bool:
         return kind == self.kind and layer == self.layer

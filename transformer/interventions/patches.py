@@ -59,9 +59,9 @@ def encoder_output() -> str:
 
 def head_output(kind: str, layer: int, head: int) -> str:
     """The output of one head, before W_O."""
-    side = "decoder" if kind == AttentionKind.CROSS else kind
-    sublayer = "cross_attention" if kind == AttentionKind.CROSS else "self_attention"
-    return f"{side}.{layer}.{sublayer}.heads.{head}"
+    if kind == AttentionKind.CROSS:
+        return f"decoder.{layer}.cross_attention.heads.{head}"
+    return f"{kind}.{layer}.self_attention.heads.{head}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,9 @@ def patched_place(name: str) -> PatchedPlace:
     place = PatchedPlace(hook=named["hook"], side=side)
     if named["head"] is None:
         return place
-    crosses = named["sublayer"] == "cross_attention"
-    kind = AttentionKind.CROSS if crosses else AttentionKind(side)
+    kind = AttentionKind(side)
+    if named["sublayer"] == "cross_attention":
+        kind = AttentionKind.CROSS
     return replace(place, kind=kind, layer=int(named["layer"]), head=int(named["head"]))
 
 
@@ -233,13 +234,15 @@ class Patch(Intervention):
 
     def taken(self, there: int, here: int | None) -> list[int]:
         """Positions taken of the other run's ``there``; InterventionError if one does not exist."""
-        other = f"The other run has {there} positions in the {self.side}"
+        length = f"The other run has {there} positions in the {self.side}"
         if self.positions is None and here != there:
-            raise InterventionError(f"{other} and this one {here}; name which position goes where.")
+            raise InterventionError(
+                f"{length} and this one {here}; name which position goes where."
+            )
         positions = [position for _, position in self.pairs(there)]
         if max(positions) >= there:
             raise InterventionError(
-                f"{other}, counted from 1; there is no position {max(positions) + 1}."
+                f"{length}, counted from 1; there is no position {max(positions) + 1}."
             )
         return positions
 
@@ -247,7 +250,9 @@ class Patch(Intervention):
 def _pair(pair: tuple[int, int]) -> str:
     here, there = pair
     position = words.number("position", here)
-    return position if here == there else f"{position} ← {there + 1}"
+    if here == there:
+        return position
+    return f"{position} ← {there + 1}"
 
 
 def patch(

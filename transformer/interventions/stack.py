@@ -82,8 +82,8 @@ class DropNorm(Intervention):
 
     def __str__(self) -> str:
         where = ", at its end" if self.layer is None else f" {words.number('layer', self.layer)}"
-        part = "" if self.sublayer is None else f", {PARTS[self.sublayer]}"
-        return f"no norm in {self.side}{where}{part}"
+        sublayer = "" if self.sublayer is None else f", {PARTS[self.sublayer]}"
+        return f"no norm in {self.side}{where}{sublayer}"
 
     def bounds(self, shape: RunShape) -> Bounds:
         return shape.of_stack(self.side, self.sublayer)
@@ -105,8 +105,10 @@ class DropNorm(Intervention):
             )
 
     def hooks(self, config: ModelConfig) -> Iterator[str]:
-        of_sublayer = f"{self.side}.{self.layer}.{self.sublayer}.norm"
-        yield f"{self.side}.norm" if self.layer is None else of_sublayer
+        if self.layer is None:
+            yield f"{self.side}.norm"
+        else:
+            yield f"{self.side}.{self.layer}.{self.sublayer}.norm"
 
 
 def drop_norm(side: str, layer: int | None = None, sublayer: str | None = None) -> DropNorm:

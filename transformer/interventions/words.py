@@ -45,7 +45,9 @@ def few(words: Iterable[str]) -> str:
 
 def number(noun: str, index: int | None) -> str:
     """A thing by its number, such as ``layer 2`` for 1; every one for None."""
-    return f"every {noun}" if index is None else f"{noun} {index + 1}"
+    if index is None:
+        return f"every {noun}"
+    return f"{noun} {index + 1}"
 
 
 def numbers(noun: str, indices: Iterable[int] | None) -> str:
@@ -62,7 +64,9 @@ def in_rows(rows: Sequence[int] | None) -> str:
 
 def quoted(token: int | str) -> str:
     """A token by its piece in quotation marks, or by its id."""
-    return f"“{token}”" if isinstance(token, str) else f"token {token}"
+    if isinstance(token, str):
+        return f"“{token}”"
+    return f"token {token}"
 
 
 def cell(cell: str | tuple[int | None, int | None]) -> str:
@@ -78,6 +82,6 @@ def place(name: str) -> str:
     layered = re.sub(r"\.([0-9]+\..)", r".layer.\1", name)
     singular = re.sub(r"heads\.", "head.", layered)
     return " ".join(
-        str(int(part) + 1) if part.isdigit() else PARTS.get(part, part)
-        for part in singular.split(".")
+        str(int(name) + 1) if name.isdigit() else PARTS.get(name, name)
+        for name in singular.split(".")
     )

@@ -61,21 +61,25 @@ class Header:
     def of(cls, card: str) -> Header:
         """The header of a card; what cannot be read is left out, and `trouble` says so."""
         try:
-            found = parse(card)
+            values = parse(card)
         except CardError as error:
             return cls(trouble=str(error))
         parts = dict[str, list[Any]]()  # a text alone is a list of one
         for name in (*_TEXTS, *_LISTS):
-            value = found.get(name, "")
-            several = name in _LISTS and isinstance(value, list)
-            parts[name] = value if several else [] if value in _NULLS else [value]
+            value = values.get(name, "")
+            if name in _LISTS and isinstance(value, list):
+                parts[name] = value
+            elif value in _NULLS:
+                parts[name] = []
+            else:
+                parts[name] = [value]
         wrong = [
             name
-            for name, items in parts.items()
-            if len(items) > _MOST_ITEMS
+            for name, texts in parts.items()
+            if len(texts) > _MOST_ITEMS
             or any(
-                not isinstance(each, str) or len(each) > _TEXTS.get(name, _MOST_ITEM)
-                for each in items
+                not isinstance(text, str) or len(text) > _TEXTS.get(name, _MOST_ITEM)
+                for text in texts
             )
         ]
         texts = {name: "".join(parts[name]) for name in _TEXTS if name not in wrong}
@@ -94,7 +98,7 @@ class _Plain(yaml.BaseLoader):  # type: ignore[misc]
         return super().compose_node(parent, index)
 
 
-def parse(card: str) -> dict[str, Any]:
+def parse(card: str) -> dict[str, object]:
     """Texts, lists and objects of a card's header by name; empty if the card has no header.
 
     CardError if it is too long, uses aliases, or is not valid YAML with named values.
@@ -107,19 +111,19 @@ def parse(card: str) -> dict[str, Any]:
             f"The card’s header has more than {MOST_CHARACTERS:,} characters, so it is not read."
         )
     try:
-        found = yaml.load(block[1], Loader=_Plain)
-        check_values(found)
+        values = yaml.load(block[1], Loader=_Plain)
+        check_values(values)
     except CardError:
         raise
     except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise CardError(
             "The card’s header, between the two --- lines, is not valid YAML."
         ) from error
-    if not isinstance(found or {}, dict):
+    if not isinstance(values or {}, dict):
         raise CardError(
             "The card’s header, between the two --- lines, is not valid YAML with named values."
         )
-    return found or {}
+    return values or {}
 
 
 @dataclass(frozen=True)
@@ -140,29 +144,33 @@ def scores(card: str) -> tuple[Score, ...]:
     except CardError:
         return ()
     results = [result for model in _objects(index) for result in _objects(model.get("results"))]
-    found = (
+    readings = (
         _score(result.get("dataset"), metric)
         for result in results
         for metric in _objects(result.get("metrics"))
     )
-    return tuple(filter(None, found))
+    return tuple(filter(None, readings))
 
 
 def _objects(value: object) -> list[dict[str, object]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [member for member in value if isinstance(member, dict)]
 
 
 def _score(dataset: object, metric: dict[str, object]) -> Score | None:
     name = dataset.get("name") if isinstance(dataset, dict) else None
-    found = (name, metric.get("type"), metric.get("value"), metric.get("name", ""))
-    texts = [each for each in found if isinstance(each, str) and len(each) <= _MOST_LETTERS]
-    if len(texts) < len(found):
+    values = (name, metric.get("type"), metric.get("value"), metric.get("name", ""))
+    texts = [text for text in values if isinstance(text, str) and len(text) <= _MOST_LETTERS]
+    if len(texts) < len(values):
         return None
     try:
         number = float(texts[2])
     except ValueError:
         return None
-    return Score(texts[0], texts[1], number, texts[3]) if math.isfinite(number) else None
+    if not math.isfinite(number):
+        return None
+    return Score(dataset=texts[0], metric=texts[1], value=number, how=texts[3])
 
 
 def paragraph(card: str, heading: str) -> str:

@@ -70,8 +70,13 @@ def measured(directory: Path, name: str) -> dict[str, Any] | None:
     path = directory / name
     if not path.is_file():
         return None
-    values = read_packed(path, only=())[0] if path.suffix == ".npz" else read_json(path)
-    return values if values.get(DIGESTS) == model_digests(directory) else None
+    if path.suffix == ".npz":
+        values, _ = read_packed(path, only=())
+    else:
+        values = read_json(path)
+    if values.get(DIGESTS) != model_digests(directory):
+        return None
+    return values
 
 
 def weights_hash(directory: Path) -> str:
@@ -132,8 +137,8 @@ def parameter_count(config: ModelConfig) -> int:
     heads = 2 * (config.n_heads + config.key_heads)
     one = config.d_model * heads * config.d_head
     attention = sum(one * site.n_layers for site in config.sites.values())
-    others = sum(config.products.values())
-    return attention + others + config.tables + config.max_positions * config.d_model
+    products = sum(config.products.values())
+    return attention + products + config.tables + config.max_positions * config.d_model
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from transformer.storage.tensors import (
     read_tensors,
     serialize_tensors,
     stored_tensors,
+    tensors_of,
 )
 from transformer.text.tokenizer import Tokenizer, TokenizerError, Vocabulary
 
@@ -151,7 +152,16 @@ def load_checkpoint(path: str | Path, weights: str = WEIGHTS_FILE) -> Checkpoint
         notes = (*notes, DAMAGED.format(MEANS_FILE))
     # where bytes spell what no other piece does, `<unk>` never stands for a text
     rules = FREE if tokenizer.source.bytes else SearchRules(forbidden=((config.unk_id,),))
-    return Checkpoint(config, model, tokenizer, heads, read_card(directory), rules, notes, means)
+    return Checkpoint(
+        config=config,
+        model=model,
+        tokenizer=tokenizer,
+        heads=heads,
+        card=read_card(directory),
+        rules=rules,
+        notes=notes,
+        means=means,
+    )
 
 
 def _read_tokenizer(directory: Path, config: ModelConfig) -> Tokenizer:
@@ -206,14 +216,15 @@ def _read_weights(directory: Path, config: ModelConfig, name: str) -> Network:
             f"{directory} has no {name}, so it is not a complete model directory."
         )
     stored = stored_tensors([path], TYPES | EIGHT_BITS)
-    shapes = {each: stored[each].shape for each in weight_names(stored)}
+    shapes = {weight: stored[weight].shape for weight in weight_names(stored)}
     check_sizes(path, config, shapes)
     model = empty_model(directory, config)
-    expected = {each: tuple(tensor.shape) for each, tensor in model.state_dict().items()}
+    expected = {weight: tuple(tensor.shape) for weight, tensor in model.state_dict().items()}
     check_names(directory, set(expected), set(shapes))
-    for each, shape in expected.items():
-        check_shape(path, each, shapes[each], shape)
-    state = dict(unpacked(path, {each: tensor.clone() for each, tensor in read_tensors(stored)}))
+    for weight, shape in expected.items():
+        check_shape(path, weight, shapes[weight], shape)
+    tensors = {weight: tensor.clone() for weight, tensor in read_tensors(stored)}
+    state = dict(unpacked(path, tensors))
     if not all(bool(tensor.isfinite().all()) for tensor in state.values()):
         raise CheckpointError(f"{path} contains NaN or infinite values.")
     model.load_state_dict(state, assign=True)
@@ -264,17 +275,17 @@ def read_means(directory: Path, config: ModelConfig) -> HeadMeans | None:
         return None
     with opened(path) as file:
         notes = file.metadata() or {}
-        found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        outputs = tensors_of(file)
     if notes.get(WEIGHTS) != weights_hash(directory):
         return None
     shape = {
         str(kind): (site.n_layers, config.n_heads, config.d_head)
         for kind, site in config.sites.items()
     }
-    fits = {name: tuple(tensor.shape) for name, tensor in found.items()} == shape
-    if not fits or not all(bool(tensor.isfinite().all()) for tensor in found.values()):
+    fits = {name: tuple(tensor.shape) for name, tensor in outputs.items()} == shape
+    if not fits or not all(bool(tensor.isfinite().all()) for tensor in outputs.values()):
         raise CheckpointError(
             f"{path} is damaged or describes the heads of another model; remove it."
         )
     about = {name: text for name, text in notes.items() if name not in ("format", WEIGHTS)}
-    return HeadMeans({kind: found[kind].float() for kind in config.sites}, about)
+    return HeadMeans({kind: outputs[kind].float() for kind in config.sites}, about)

@@ -41,7 +41,8 @@ def packed(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
             multiplier = torch.where(most > 0, MOST / most, 1.0)
         beside = multiplier.reshape(-1, *[1] * (weight.dim() - 1))
         numbers = (weight * beside).round().clamp(-MOST, MOST)
-        stored[name], stored[name + MULTIPLIER] = numbers.to(torch.int8).contiguous(), multiplier
+        stored[name] = numbers.to(torch.int8).contiguous()
+        stored[name + MULTIPLIER] = multiplier
     return stored
 
 

@@ -104,7 +104,7 @@ def claimed(path: Path) -> IO[str] | None:
     return file
 
 
-def write_json(path: Path, values: dict[str, Any]) -> None:
+def write_json(path: Path, values: Mapping[str, object]) -> None:
     """Writes a JSON object atomically, a line for each of its fields."""
     fields = (
         f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
@@ -120,7 +120,7 @@ def check_pointer(path: Path) -> None:
             raise CheckpointError(f"{path} is a pointer of Git LFS; run git lfs pull.")
 
 
-def check_values(values: Any) -> None:
+def check_values(values: object) -> None:
     """ValueError if JSON has half surrogates, numbers that no float holds, or a great depth."""
     todo = [(values, 0)]
     while todo:
@@ -128,9 +128,9 @@ def check_values(values: Any) -> None:
         if depth > _DEEPEST:
             raise ValueError(f"has more than {_DEEPEST} levels")
         if isinstance(value, dict):
-            todo += [(each, depth + 1) for pair in value.items() for each in pair]
+            todo += [(member, depth + 1) for pair in value.items() for member in pair]
         elif isinstance(value, list):
-            todo += [(each, depth + 1) for each in value]
+            todo += [(member, depth + 1) for member in value]
         elif isinstance(value, str):
             value.encode()  # a UnicodeEncodeError is a ValueError
         elif isinstance(value, int | float) and not abs(value) <= sys.float_info.max:

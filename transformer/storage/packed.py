@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from transformer.storage.files import CheckpointError, check_values, write_atomically
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[np.generic]]
 MOST_ARRAYS = 4_096
 MOST_BYTES = 8 * 2**20
 """Most bytes that a file beside a model may unpack to."""
@@ -49,12 +49,12 @@ class ArrayFile:
         if len(self.entries) < len(entries):
             raise ArraysError("The file holds two arrays of one name.")
 
-    def read(self, name: str, types: Collection[Any] = _TYPES) -> NDArray[Any]:
+    def read(self, name: str, types: Collection[object] = _TYPES) -> NDArray[np.generic]:
         """An array; KeyError if there is none, ArraysError if it is of another type, or cut off."""
         entry = self.entries[name]
         with self._archive.open(entry) as file:
             narrow = np.lib.format.read_magic(file) == (1, 0)
-            header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[Any]]] = (
+            header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[np.generic]]] = (
                 np.lib.format.read_array_header_1_0
                 if narrow
                 else np.lib.format.read_array_header_2_0
@@ -68,17 +68,19 @@ class ArrayFile:
             return np.frombuffer(file.read(wanted), dtype).reshape(shape).copy()
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     """Writes arrays as one file, atomically."""
     packed = io.BytesIO()
     np.savez_compressed(packed, allow_pickle=False, **arrays)
     write_atomically(path, packed.getvalue())
 
 
-def write_packed(path: Path, head: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_packed(
+    path: Path, head: Mapping[str, object], arrays: Mapping[str, NDArray[np.generic]]
+) -> None:
     """Writes arrays with a head of JSON as one small file, atomically."""
-    told = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), np.uint8)
-    write_arrays(path, {_HEAD: told, **arrays})
+    text = np.frombuffer(json.dumps(head, ensure_ascii=False).encode(), np.uint8)
+    write_arrays(path, {_HEAD: text, **arrays})
 
 
 def read_packed(path: Path, only: tuple[str, ...] | None = None) -> tuple[dict[str, Any], Arrays]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -38,6 +38,15 @@ TYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16
 EIGHT_BITS = {"I8": torch.int8}
 """The type of those that have multipliers, see `storage.eight_bits`."""
 _SHARD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\.(safetensors|bin)")
+
+
+class TensorFile(Protocol):
+    """An open safetensors file, as its library has it, without types."""
+
+    def keys(self) -> list[str]: ...
+    def metadata(self) -> dict[str, str] | None: ...
+    def get_tensor(self, name: str) -> Tensor: ...
+    def get_slice(self, name: str) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -194,8 +203,11 @@ def read_tensors(stored: Mapping[str, StoredTensor]) -> Iterator[tuple[str, Tens
         for group in _groups(sorted(names, key=lambda name: -stored[name].nbytes), stored):
             with _opened(path, stored) as tensor:
                 for name in group:
-                    each = stored[name]
-                    yield name, tensor(each.called or name) if each.loaded is None else each.loaded
+                    entry = stored[name]
+                    if entry.loaded is None:
+                        yield name, tensor(entry.called or name)
+                    else:
+                        yield name, entry.loaded
 
 
 def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
@@ -204,7 +216,8 @@ def _groups(names: list[str], stored: Mapping[str, StoredTensor]) -> Iterator[li
     for name in names:
         if group and held + stored[name].nbytes > GROUP_BYTES:
             yield group
-            group, held = [], 0
+            group = []
+            held = 0
         group.append(name)
         held += stored[name].nbytes
     if group:
@@ -218,12 +231,13 @@ def _opened(path: Path, stored: Mapping[str, StoredTensor]) -> Iterator[Callable
         with opened(path) as file:
             yield file.get_tensor
     else:
-        whole = any(each.loaded is not None for each in stored.values() if each.path == path)
-        yield ({} if whole else _unpickled(path)).__getitem__
+        entries = [entry for entry in stored.values() if entry.path == path]
+        is_loaded = any(entry.loaded is not None for entry in entries)
+        yield ({} if is_loaded else _unpickled(path)).__getitem__
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Any]:
+def opened(path: Path) -> Iterator[TensorFile]:
     """A safetensors file; CheckpointError if it is damaged."""
     try:
         with safe_open(path, framework="pt") as file:
@@ -232,6 +246,11 @@ def opened(path: Path) -> Iterator[Any]:
         raise CheckpointError(
             f"{path} is damaged, cut off, or not a safetensors file ({error})."
         ) from error
+
+
+def tensors_of(file: TensorFile) -> dict[str, Tensor]:
+    """All tensors of an open safetensors file."""
+    return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:

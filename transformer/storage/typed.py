@@ -1,5 +1,9 @@
 """JSON as typed values: dataclasses of numbers, texts, tuples and mappings, and whether a file
-holds them."""
+holds them.
+
+What a value may be beside its type stands there as in the options of a command
+(``transformer.text.kinds``): ``Annotated[int, whole(0)]``. A ``Checked`` dataclass checks its own.
+"""
 
 import functools
 import math
@@ -7,12 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from transformer.storage.files import CheckpointError, read_json
+from transformer.text.kinds import Checked, Kind
 
 T = TypeVar("T")
-_hints = functools.cache(get_type_hints)
+
+
+class KindError(ValueError):
+    """A value of JSON is of another kind than belongs there."""
+
+    def __init__(self, value: object, kind: Kind, place: str) -> None:
+        self.kind = kind
+        super().__init__(f"{value!r:.40} in {place} is not {kind.said}.")
 
 
 def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
@@ -27,11 +39,16 @@ def read_typed(path: Path, read: Callable[[dict[str, Any]], T]) -> T:
 def typed(kind: type[T], value: object, place: str = "the file") -> T:
     """A value of JSON as a type; what a dataclass has no field for is left out.
 
-    ValueError if the value is of another type, a field is missing, or a number is not finite.
+    ValueError if the value is of another type, a field is missing, or a number is not finite;
+    KindError if it is of another kind.
     """
     origin: Any = get_origin(kind) or kind
     result: Any
-    if origin in (Union, UnionType):
+    if origin is Annotated:
+        result = _annotated(get_args(kind), value, place)
+    elif origin is object:  # whoever asks reads it
+        result = value
+    elif origin in (Union, UnionType):
         result = _one_of(get_args(kind), value, place)
     elif origin is Literal:
         result = _choice(get_args(kind), value, place)
@@ -44,6 +61,21 @@ def typed(kind: type[T], value: object, place: str = "the file") -> T:
     else:
         result = _plain(origin, value, place)
     return result
+
+
+def _annotated(annotated: Sequence[Any], value: object, place: str) -> object:
+    """A value as a type, if it is of the kinds that stand beside it."""
+    kind, *notes = annotated
+    for note in notes:
+        if isinstance(note, Kind) and not note.holds(value):
+            raise KindError(value, note, place)
+    return typed(kind, value, place)
+
+
+@functools.cache
+def _hints(owner: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields, with the kinds that it does not check itself."""
+    return get_type_hints(owner, include_extras=not issubclass(owner, Checked))
 
 
 def _one_of(kinds: Sequence[Any], value: object, place: str) -> object:

@@ -68,11 +68,11 @@ def _swapped(pairs: Sequence[SentencePair], count: int, draw: random.Random) -> 
 def _swap(
     pair: SentencePair, words: list[str], names: list[str], draw: random.Random
 ) -> SentencePair:
-    other = {word: draw.choice(names) for word in words if not word.isdigit()}
+    drawn = {word: draw.choice(names) for word in words if not word.isdigit()}
     for number in (word for word in words if word.isdigit()):
-        other[number] = str(draw.randint(10 ** (len(number) - 1), 10 ** len(number) - 1))
+        drawn[number] = str(draw.randint(10 ** (len(number) - 1), 10 ** len(number) - 1))
     source, target = (
-        _WORD.sub(lambda word: other.get(word[0], word[0]), side)
+        _WORD.sub(lambda word: drawn.get(word[0], word[0]), side)
         for side in (pair.source, pair.target)
     )
     return SentencePair(source, target)
@@ -81,9 +81,11 @@ def _swap(
 def _shared(pair: SentencePair, lower: set[str]) -> list[str]:
     """The names and numbers of a pair, in the order of its source."""
     source, target = (Counter(_WORD.findall(side)) for side in (pair.source, pair.target))
-    both = (word for word, count in source.items() if target[word] == count and len(word) > 1)
+    alike = (word for word, count in source.items() if target[word] == count and len(word) > 1)
     return [
-        word for word in both if word.isdigit() or (word[0].isupper() and word.lower() not in lower)
+        word
+        for word in alike
+        if word.isdigit() or (word[0].isupper() and word.lower() not in lower)
     ]
 
 

@@ -11,6 +11,7 @@ from itertools import chain, count, islice
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer.text.pairs import DataError, SentencePair
@@ -111,8 +112,8 @@ def encode_pairs(
     """Converts pairs to ids; `weights` has one number per pair, see `EncodedPairs`."""
     sides = [pair.source for pair in pairs], [pair.target for pair in pairs]
     source, target = ([array("i", ids) for ids in tokenizer.encode_all(side)] for side in sides)
-    kept = None if weights is None else array("f", weights)
-    return EncodedPairs(source, target, kept, special=tokenizer.special)
+    numbers = None if weights is None else array("f", weights)
+    return EncodedPairs(source, target, numbers, special=tokenizer.special)
 
 
 def rounded(length: int) -> int:
@@ -137,11 +138,8 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
         most = max_positions // max(widths)
         height = most if height < most <= 2 * height else height
     src, wanted = (np.full((height, width), fill, dtype=np.int64) for width in widths)
-    for table, texts in ((src, source), (wanted, target)):  # a text and its ``</s>`` in each row
-        lengths = np.array([len(ids) for ids in texts])
-        filled = np.arange(table.shape[1]) < lengths[:, None]
-        table[: len(rows)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
-        table[np.arange(len(rows)), lengths] = eos
+    _write_rows(src, source, eos)
+    _write_rows(wanted, target, eos)
     src[len(rows) :, 0] = eos
     ends = np.zeros((2, height, 1), dtype=np.int64)  # places of `</s>`
     ends[:, : len(rows), 0] = [list(map(len, side)) for side in (source, target)]
@@ -149,13 +147,22 @@ def make_batch(data: EncodedPairs, rows: Sequence[int], max_positions: int = 0) 
     inputs[np.arange(widths[1]) > ends[1]] = fill
     inputs[:, 0] = bos
     padding = np.arange(widths[0]) <= ends[0]
-    whole = not max_positions and padding.all()
-    read = torch.from_numpy(inputs)
-    predicted = torch.from_numpy(wanted)
-    tokens = sum(map(len, target)) + len(rows)
+    is_full = not max_positions and padding.all()
     return Batch(
-        torch.from_numpy(src), read, predicted, None if whole else torch.from_numpy(padding), tokens
+        src_ids=torch.from_numpy(src),
+        tgt_input_ids=torch.from_numpy(inputs),
+        tgt_ids=torch.from_numpy(wanted),
+        src_padding=None if is_full else torch.from_numpy(padding),
+        tokens=sum(map(len, target)) + len(rows),
     )
+
+
+def _write_rows(table: NDArray[np.int64], texts: Sequence[array[int]], eos: int) -> None:
+    """Writes a text and its ``</s>`` into each of the first rows."""
+    lengths = np.array([len(ids) for ids in texts])
+    filled = np.arange(table.shape[1]) < lengths[:, None]
+    table[: len(texts)][filled] = np.frombuffer(b"".join(texts), dtype=np.intc)
+    table[np.arange(len(texts)), lengths] = eos
 
 
 def group_by_length(
@@ -174,7 +181,8 @@ def group_by_length(
         longer = width(data.length(row))
         if batch and max(longest, longer) * (len(batch) + 1) > max_positions:
             batches.append(batch)
-            batch, longest = [], 0
+            batch = []
+            longest = 0
         batch.append(row)
         longest = max(longest, longer)
     return [*batches, batch] if batch else batches

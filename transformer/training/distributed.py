@@ -17,7 +17,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import torch
 from torch import distributed, nn
@@ -53,7 +53,7 @@ class Workers:
         total = torch.tensor(numbers, dtype=torch.float64, device=self.device)
         with self.together():
             distributed.all_reduce(total)
-        return [float(each) for each in total]
+        return [float(number) for number in total]
 
     def gather(self, work: Callable[[], T]) -> list[T]:
         """Results of all processes, by rank; an error of one (`ValueError`, `OSError`) is raised in
@@ -65,13 +65,15 @@ class Workers:
             result = work()
         except (ValueError, OSError) as error:
             result = error
-        results: list[Any] = [None] * self.world
+        results: list[T | Exception] = [result] * self.world
         with self.together():
             distributed.all_gather_object(results, result)
-        for each in results:
-            if isinstance(each, Exception):
-                raise each
-        return results
+        answers = list[T]()
+        for answer in results:
+            if isinstance(answer, Exception):
+                raise answer
+            answers.append(answer)
+        return answers
 
     def shared_map(self, work: Callable[[Item], T], items: Iterable[Item]) -> Iterator[T]:
         """Results of `work` for each item, in their order, in every process; each process does its

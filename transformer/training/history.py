@@ -60,7 +60,7 @@ class History:
         for table, names in ((self.training, _STEP), (self.evaluations, _EVALUATED)):
             if len({len(table[name]) for name in names}) != 1:
                 raise ValueError("The lists of a table are not equally long.")
-            steps = [each or 0 for each in table["step"]]
+            steps = [step or 0 for step in table["step"]]
             if len(steps) > POINTS or any(a >= b for a, b in pairwise((0, *steps))):
                 raise ValueError("The steps are too many, or not in order.")
         if not self.training["step"] or min(self.steps, self.window, self.bleu_sentences or 1) < 1:
@@ -70,9 +70,9 @@ class History:
 
     def measured(self, name: str) -> list[tuple[int, float]]:
         """The evaluations that measured something: steps and values."""
-        both = zip(self.evaluations["step"], self.evaluations[name], strict=True)
+        rows = zip(self.evaluations["step"], self.evaluations[name], strict=True)
         return [
-            (int(step), value) for step, value in both if step is not None and value is not None
+            (int(step), value) for step, value in rows if step is not None and value is not None
         ]
 
 
@@ -80,26 +80,33 @@ def thinned(log: Sequence[TrainingStep]) -> History:
     """The history of a log."""
     window = max(1, math.ceil(len(log) / WINDOW))
     loss, norm, tokens = np.array(
-        [(each.loss, each.gradient_norm, each.tokens) for each in log], float
+        [(step.loss, step.gradient_norm, step.tokens) for step in log], float
     ).T
     smoothed = {
         "smoothed_loss": _smoothed(loss, tokens, window),
         "smoothed_gradient_norm": _smoothed(norm, np.ones(len(log)), window),
     }
-    evaluated = [each for each in log if each.valid_loss is not None]
-    counts = [each.bleu_sentences for each in evaluated if each.bleu is not None]
-    tables = _table(log, _STEP, smoothed), _table(evaluated, _EVALUATED, {})
-    return History(log[-1].step, window, *tables, counts[-1] if counts else None)
+    evaluated = [step for step in log if step.valid_loss is not None]
+    counts = [step.bleu_sentences for step in evaluated if step.bleu is not None]
+    return History(
+        log[-1].step,
+        window,
+        training=_table(log, _STEP, smoothed),
+        evaluations=_table(evaluated, _EVALUATED, {}),
+        bleu_sentences=counts[-1] if counts else None,
+    )
 
 
 def _table(
-    log: Sequence[TrainingStep], names: Sequence[str], others: Mapping[str, Floats]
-) -> dict[str, Any]:
+    log: Sequence[TrainingStep], names: Sequence[str], smoothed: Mapping[str, Floats]
+) -> dict[str, list[Any]]:
     """Columns of at most POINTS rows, evenly spread from the first step to the last."""
     count = min(len(log), POINTS)
     rows = [round(i * (len(log) - 1) / max(1, count - 1)) for i in range(count)]
     return {
-        name: [short(others[name][i] if name in others else getattr(log[i], name)) for i in rows]
+        name: [
+            short(smoothed[name][i] if name in smoothed else getattr(log[i], name)) for i in rows
+        ]
         for name in names
     }
 
@@ -109,9 +116,15 @@ def _smoothed(values: Floats, weights: Floats, window: int) -> Floats:
     ends = np.arange(len(values)) + window // 2 + 1
     first = np.maximum(ends - window, 0)
     last = np.minimum(ends, len(values))
-    sums, total = (np.concatenate(([0.0], np.cumsum(each))) for each in (values * weights, weights))
+    sums = _sums(values * weights)
+    total = _sums(weights)
     means: Floats = (sums[last] - sums[first]) / np.maximum(total[last] - total[first], 1e-12)
     return means
+
+
+def _sums(values: Floats) -> Floats:
+    """The sums of the first values of a row, from none to all."""
+    return np.concatenate(([0.0], np.cumsum(values)))
 
 
 def write_history(directory: Path, log: Path, command: str, date: str) -> History:

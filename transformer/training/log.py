@@ -3,7 +3,6 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from transformer.storage.files import check_values
 from transformer.storage.typed import typed
@@ -58,6 +57,8 @@ def read_log(
     return log
 
 
-def short(value: Any) -> Any:
+def short(value: float | None) -> float | None:
     """A number with six digits."""
-    return value if value is None or isinstance(value, int) else float(f"{value:.6g}")
+    if value is None or isinstance(value, int):
+        return value
+    return float(f"{value:.6g}")

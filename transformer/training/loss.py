@@ -53,8 +53,8 @@ class _ProjectedLoss(torch.autograd.Function):
             top = z.amax(1).float()
             p = z.softmax(1)
             log_total = top - p.amax(1).float().log()
-            each = log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)
-            loss += (each * count).sum()
+            losses = log_total - (1 - smoothing) * gold - smoothing * (h.float() @ mean_weight)
+            loss += (losses * count).sum()
             row_grad = p @ weight - (1 - smoothing) * weight[y] - smoothing * mean_weight
             feature_grad[rows] = row_grad * count[:, None]
             if weight_grad is not None:

@@ -28,7 +28,9 @@ class TerminalLine:
         peak: float,  # FLOP/s that the devices of all processes can reach together
         source: str,  # where that number comes from
     ) -> None:
-        self._steps, self._peak, self._source = steps, peak, source
+        self._steps = steps
+        self._peak = peak
+        self._source = source
         self._recent: deque[TrainingStep] = deque(maxlen=RECENT_STEPS)
         self._terminal = sys.stderr.isatty()
         self._next = 0.0
@@ -42,8 +44,10 @@ class TerminalLine:
                 loss for loss in (done.valid_loss, done.valid_loss_average) if loss is not None
             ]
             self._measured = " · valid " + " / ".join(f"{loss:.3f}" for loss in losses)
-            self._measured += "" if done.bleu is None else f" · BLEU {done.bleu:.1f}"
-            self._measured += "" if done.exact is None else f" · {100 * done.exact:.0f} % exact"
+            if done.bleu is not None:
+                self._measured += f" · BLEU {done.bleu:.1f}"
+            if done.exact is not None:
+                self._measured += f" · {100 * done.exact:.0f} % exact"
         now = time.monotonic()
         if now >= self._next or done.step == self._steps:
             self._next = now + (0.2 if self._terminal else 60)
@@ -53,11 +57,12 @@ class TerminalLine:
     def line(self) -> str:
         """The line as text: bar, step, loss, tokens per second, time left, last validation losses,
         BLEU."""
-        recent, step = self._recent, self._recent[-1].step
-        seconds = sum(each.seconds for each in recent)
-        tokens = sum(each.tokens for each in recent)
-        loss = sum(each.loss * each.tokens for each in recent) / max(1, tokens)
-        used = sum(each.flops for each in recent) / max(seconds, 1e-9) / self._peak
+        recent = self._recent
+        step = recent[-1].step
+        seconds = sum(done.seconds for done in recent)
+        tokens = sum(done.tokens for done in recent)
+        loss = sum(done.loss * done.tokens for done in recent) / max(1, tokens)
+        used = sum(done.flops for done in recent) / max(seconds, 1e-9) / self._peak
         return (
             f"{bar(step, self._steps)} {step:,}/{self._steps:,} · loss {loss:.3f} · "
             f"{tokens / max(seconds, 1e-9):,.0f} tokens/s · {100 * used:.0f} % of {self._source} · "
@@ -90,8 +95,8 @@ def peak(device: torch.device, dtype: torch.dtype) -> tuple[float, str]:
     """
     if device.type == "cuda" and dtype == torch.bfloat16:
         name = torch.cuda.get_device_name(device)
-        for part, flops in PEAKS.items():
-            if part in name:
+        for model, flops in PEAKS.items():
+            if model in name:
                 return 1e12 * flops, f"peak of {name}"
     matrix = torch.full((SIZE, SIZE), 0.5, device=device, dtype=dtype)
     times = timeit.repeat(lambda: (matrix @ matrix)[0, 0].item(), number=1, repeat=3)

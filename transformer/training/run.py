@@ -23,7 +23,7 @@ from safetensors import SafetensorError, safe_open
 from transformer.storage.description import CARD_FILE
 from transformer.storage.directory import save_checkpoint
 from transformer.storage.files import UNFINISHED, CheckpointError, claimed, write_atomically
-from transformer.storage.tensors import serialize_tensors
+from transformer.storage.tensors import TensorFile, serialize_tensors, tensors_of
 from transformer.text.tokenizer import Tokenizer
 from transformer.training.log import log_line
 from transformer.training.trainer import Trainer, TrainingStep
@@ -127,8 +127,7 @@ class RunDirectory:
                     f"{path} was trained on other data; resume with the same files as before, or "
                     "add --new-data."
                 )
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            self.trainer.load_state_tensors(tensors, int(notes["step"]))
+            self.trainer.load_state_tensors(tensors_of(file), int(notes["step"]))
             options: dict[str, Any] = json.loads(notes["options"])
         return [
             name for name, value in vars(self.trainer.options).items() if options.get(name) != value
@@ -172,7 +171,7 @@ def load_exported(directory: Path) -> Exported:
 
 
 @contextmanager
-def _opened(directory: Path) -> Iterator[Any]:
+def _opened(directory: Path) -> Iterator[TensorFile]:
     path = directory / STATE_FILE
     if not path.is_file():
         raise CheckpointError(

@@ -30,7 +30,9 @@ def stated(card: str) -> Stated:
     name = flags.get("toy", "")
     length = flags.get("toy-length", str(LENGTH))
     known = name in TOYS and length.isdecimal() and LENGTHS[0] <= int(length) <= LENGTHS[1]
-    toy = (name, int(length)) if known else None
+    toy = None
+    if known:
+        toy = (name, int(length))
     preset = PRESETS.get(preset_name(flags.get("preset"), name))
     options = dict(preset.options) if preset else {}
     try:

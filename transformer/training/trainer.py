@@ -96,8 +96,8 @@ class ByteDropout(nn.Module):
         if not self.training or self.threshold == 0:
             return x
         words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
-        kept = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
-        return x * kept.to(x.dtype).mul_(BYTE_LEVELS / (BYTE_LEVELS - self.threshold))
+        keeps = words.view(torch.uint8)[: x.numel()].view(x.shape) >= self.threshold
+        return x * keeps.to(x.dtype).mul_(BYTE_LEVELS / (BYTE_LEVELS - self.threshold))
 
 
 class Trainer:
@@ -132,17 +132,17 @@ class Trainer:
             for layer in (module for module in model.modules() if isinstance(module, Layer)):
                 layer.compile(dynamic=True)
         matrices = [parameter for parameter in model.parameters() if parameter.dim() > 1]
-        vectors = [each for each in model.parameters() if each.dim() <= 1]
+        vectors = [parameter for parameter in model.parameters() if parameter.dim() <= 1]
         groups: list[dict[str, Any]] = [
             {"params": matrices},
             {"params": vectors, "weight_decay": 0.0},
         ]
         self.optimizer = torch.optim.AdamW(
             groups,
-            options.learning_rate,
-            (options.beta1, options.beta2),
-            options.epsilon,
-            options.weight_decay,
+            lr=options.learning_rate,
+            betas=(options.beta1, options.beta2),
+            eps=options.epsilon,
+            weight_decay=options.weight_decay,
             fused=True,
         )
         weights = model.state_dict() if options.average_decay else {}
@@ -150,7 +150,9 @@ class Trainer:
         self._loss = workers.share(SummedLoss(model, options.label_smoothing, self.dtype))
         self._cost = Cost(model)
         self._graphs: dict[tuple[int, int, int], _Recorded | None] = {}
-        self._stream = torch.cuda.Stream(self.device) if self.on_gpu else None  # type: ignore[no-untyped-call]
+        self._stream: torch.cuda.Stream | None = None
+        if self.on_gpu:
+            self._stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         if not workers.first:  # each process draws its own dropout
             torch.manual_seed(options.seed + 1_000_003 * workers.rank)
         self._batches: Iterator[Batch] | None = None
@@ -159,7 +161,8 @@ class Trainer:
     def advance(self) -> TrainingStep:
         """Runs one optimiser step: forward and backward, clip, step, average."""
         started = time.perf_counter()
-        options, world = self.options, self.workers.world
+        options = self.options
+        world = self.workers.world
         rate = learning_rate(options, self.step + 1, self.model.config.d_model)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
@@ -194,17 +197,25 @@ class Trainer:
         if world > 1:
             (mean,) = self.workers.sum(mean)
         return TrainingStep(
-            self.step, mean, rate, length, int(tokens), time.perf_counter() - started, flops
+            step=self.step,
+            loss=mean,
+            learning_rate=rate,
+            gradient_norm=length,
+            tokens=int(tokens),
+            seconds=time.perf_counter() - started,
+            flops=flops,
         )
 
     def _draw(self) -> list[Batch]:
         """The batches of this process for the step after those of ``used``."""
         options = self.options
-        (rank, world) = (self.workers.rank, self.workers.world)
         if self._batches is None:
-            skip = self.used + rank
             self._batches = self.data.batches(
-                options.batch_positions, options.seed, skip, world, few_shapes=self.on_gpu
+                options.batch_positions,
+                options.seed,
+                self.used + self.workers.rank,
+                self.workers.world,
+                few_shapes=self.on_gpu,
             )
         return list(islice(self._batches, options.accumulate))
 
@@ -235,11 +246,15 @@ class Trainer:
     def evaluate(self, data: EncodedPairs, quality: GreedyBleu | None = None) -> dict[str, Any]:
         """What these fields of a `TrainingStep` measure; a call for all processes, of which 0
         translates."""
-        how = self.options.batch_positions, self.dtype, self.workers
-        measured: dict[str, Any] = {"valid_loss": evaluate_loss(self.model, data, *how)}
+
+        def loss() -> float:
+            positions = self.options.batch_positions
+            return evaluate_loss(self.model, data, positions, self.dtype, self.workers)
+
+        measured: dict[str, Any] = {"valid_loss": loss()}
         if self.average:
             with self._averaged():
-                measured["valid_loss_average"] = evaluate_loss(self.model, data, *how)
+                measured["valid_loss_average"] = loss()
         if quality and quality.pairs:
             better = measured.get("valid_loss_average", math.inf) < measured["valid_loss"]
             with self._averaged() if better else nullcontext():
@@ -249,12 +264,12 @@ class Trainer:
     @contextmanager
     def _averaged(self) -> Iterator[None]:
         """Puts the averaged weights into the model for a while."""
-        kept = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
+        state = {name: tensor.detach().clone() for name, tensor in self.model.state_dict().items()}
         self.model.load_state_dict(self.average)
         try:
             yield
         finally:
-            self.model.load_state_dict(kept)
+            self.model.load_state_dict(state)
 
     def state_tensors(self) -> dict[str, Tensor]:
         """Named tensors with all that a later run needs to resume exactly; a call for all
@@ -268,9 +283,7 @@ class Trainer:
         if self.on_gpu:
             random["cuda"] = torch.cuda.get_rng_state(self.device)
         for rank, states in enumerate(self.workers.gather(lambda: random)):
-            tensors |= {
-                f"random/{name}" + f"/{rank}" * (rank > 0): state for name, state in states.items()
-            }
+            tensors |= {_random(name, rank): state for name, state in states.items()}
         tensors[USED] = torch.tensor(self.used)
         return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
@@ -279,29 +292,36 @@ class Trainer:
         fit."""
         model, average = (
             {
-                name.removeprefix(part): each
-                for name, each in tensors.items()
-                if name.startswith(part)
+                name.removeprefix(prefix): tensor
+                for name, tensor in tensors.items()
+                if name.startswith(prefix)
             }
-            for part in ("model/", "average/")
+            for prefix in ("model/", "average/")
         )
         self.model.load_state_dict(model)
         if self.average:
-            self.average = {name: each.to(self.device) for name, each in average.items()}
+            self.average = {name: tensor.to(self.device) for name, tensor in average.items()}
         for name, parameter in self.model.named_parameters():
             if f"optimizer/step/{name}" in tensors:
                 self.optimizer.state[parameter] = {
                     key: tensors[f"optimizer/{key}/{name}"].to(self.device) for key in MOMENTS
                 }
-        rank = f"/{self.workers.rank}" * (not self.workers.first)
-        cpu, cuda = (tensors.get(f"random/{name}{rank}") for name in ("cpu", "cuda"))
+        cpu, cuda = (tensors.get(_random(name, self.workers.rank)) for name in ("cpu", "cuda"))
         if cpu is not None:  # missing if fewer processes wrote the state
             torch.set_rng_state(cpu)
         if cuda is not None and self.on_gpu:
             torch.cuda.set_rng_state(cuda, self.device)
         self.step = step
         self.used = int(tensors[USED])
-        self._batches, self._next = None, []
+        self._batches = None
+        self._next = []
+
+
+def _random(name: str, rank: int) -> str:
+    """The name of a random state of a process among the tensors of a run."""
+    if rank == 0:
+        return f"random/{name}"
+    return f"random/{name}/{rank}"
 
 
 class _Recorded:
@@ -312,8 +332,8 @@ class _Recorded:
         self._batch = batch.to(trainer.device, copy=True)
         self._scale = torch.zeros((), device=trainer.device)
         self._graph = torch.cuda.CUDAGraph()
-        others = (graph for graph in trainer._graphs.values() if graph is not None)
-        pool = next((other._graph.pool() for other in others), None)
+        recorded = (graph for graph in trainer._graphs.values() if graph is not None)
+        pool = next((graph._graph.pool() for graph in recorded), None)
         with torch.cuda.graph(self._graph, pool, trainer._stream):
             self._loss: Tensor = trainer._loss(self._batch) * self._scale
             torch.autograd.backward(self._loss)

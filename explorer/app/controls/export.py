@@ -22,6 +22,7 @@ from explorer.app.server.stores import Recent
 from explorer.figures.base import labels
 from explorer.figures.base.captions import badge
 from explorer.figures.maps.export import printed
+from explorer.linked.served import imported
 from transformer import __version__
 from transformer.view import AuditReport
 
@@ -66,7 +67,7 @@ def _part(text: str) -> str:
     return shortened
 
 
-_SCRIPT = 'import(new URL("app/static/linked_view-7/export.js", document.baseURI))'
+_SCRIPT = imported("linked_view/export.js")
 _buttons = st.components.v2.component(
     "export_buttons",
     html='<div class="export-row"></div>',

@@ -2,7 +2,7 @@
 it is.
 
 The page draws its frame once, with empty slots in it. At each step one feed fills them all, and
-`static/page-2/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever
+`page/slots.js` redraws what has changed. (`st.plotly_chart` builds a chart anew whenever
 one number changes, and Streamlit compares every element of a fragment that runs again.)
 """
 
@@ -16,8 +16,9 @@ from explorer.app.address import session
 from explorer.app.controls.silence import hushed
 from explorer.figures.base import style
 from explorer.figures.base.plot import quiet
+from explorer.linked.served import imported
 
-_SCRIPT = 'import(new URL("app/static/page-2/slots.js", document.baseURI))'
+_SCRIPT = imported("page/slots.js")
 _slot = st.components.v2.component(
     "slot",
     js=f"export default async (part) =>\n  (await {_SCRIPT}).slot(part);",

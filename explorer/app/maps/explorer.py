@@ -23,6 +23,7 @@ from explorer.app.server.view import View
 from explorer.app.shell import changed
 from explorer.figures.base.bars import shown_candidates
 from explorer.lenses.words.reading import Reading, read_view
+from explorer.linked.served import imported
 from explorer.linked.view.events import CursorRange
 from explorer.linked.view.home import Layout, head_map
 from explorer.linked.view.silent import silenced
@@ -33,7 +34,7 @@ from transformer.interventions import Choose, Intervention, Prefix, choose, pref
 from transformer.run import Translation
 
 _KEY = "explorer"
-_SCRIPT = 'import(new URL("app/static/linked_view-7/view.js", document.baseURI))'
+_SCRIPT = imported("linked_view/view.js")
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
 # pandas. Streamlit mistakes a one-line script for a path, so each script has a line break.
 _VIEW = st.components.v2.component(

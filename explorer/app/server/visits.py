@@ -25,14 +25,72 @@ MOST_FILES = 8
 MOST_BYTES = 64 * 2**20
 MOST_TOGETHER = 256 * 2**20
 """Most bytes of the uploaded files of one visit, and of all."""
-_lock = threading.Lock()
-_visits: set[str] = set()  # the sessions that have run a page
-_watched: set[str] = set()
-_bounded: WeakSet[Uploads] = WeakSet()
 
 
 class FullError(ValueError):
     """The process has as many visitors as it takes."""
+
+
+class Visits:
+    """The sessions that have run a page, each until its page has been closed for a while."""
+
+    def __init__(self, seconds: float = LOOK) -> None:
+        """``seconds`` lie between two looks at a visit that was left."""
+        self._seconds = seconds
+        self._sessions: set[str] = set()
+        self._watched: set[str] = set()
+        self._bounded: WeakSet[Uploads] = WeakSet()
+        self._lock = threading.Lock()
+
+    def enter(self, server: runtime.Runtime, session_id: str) -> None:
+        """Notes that a session runs a page; from now on it may upload.
+
+        FullError if it is one too many; the message says so in one sentence.
+        """
+        most = Bounds.from_environment().visitors
+        with self._lock:
+            active = list(filter(server.is_active_session, self._sessions))
+            if session_id not in self._sessions and len(active) >= most:
+                hosted.log("refused", why="visitors")
+                raise FullError(
+                    f"This server is full, as {most:g} visitors are here: come back later."
+                )
+            self._sessions.add(session_id)
+            uploads = server.uploaded_file_mgr
+            if isinstance(uploads, Uploads) and uploads not in self._bounded:
+                self._bounded.add(uploads)
+                bound(uploads, self._sessions)
+
+    def leave(self, server: runtime.Runtime, session_id: str) -> None:
+        """Looks from now on whether a session's page is still closed, and ends the visit if so."""
+        with suppress(RuntimeError):  # Streamlit calls this in its event loop, a test without one
+            loop = asyncio.get_running_loop()
+            if session_id not in self._watched:
+                self._watched.add(session_id)
+                loop.call_later(self._seconds, self._look, loop, server, session_id, False)
+
+    def _look(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        server: runtime.Runtime,
+        session_id: str,
+        was_closed: bool,
+    ) -> None:
+        closed = not server.is_active_session(session_id)
+        if closed and was_closed:
+            self.end(server, session_id)
+        else:
+            loop.call_later(self._seconds, self._look, loop, server, session_id, closed)
+
+    def end(self, server: runtime.Runtime, session_id: str) -> None:
+        """Ends a visit: its session is closed, and its place is free."""
+        self._sessions.discard(session_id)
+        self._watched.discard(session_id)
+        server.close_session(session_id)
+
+
+VISITS = Visits()
+"""Those of this process."""
 
 
 def begin() -> None:
@@ -52,46 +110,15 @@ def begin() -> None:
 
 
 @st.cache_resource(scope="session", on_release=lambda leave: leave(), show_spinner=False)
-def _visit(at: str) -> Callable[[], None]:
+def _visit(session_id: str) -> Callable[[], None]:
     server = runtime.get_instance()
-    most = Bounds.from_environment().visitors
-    with _lock:
-        if at not in _visits and len(list(filter(server.is_active_session, _visits))) >= most:
-            hosted.log("refused", why="visitors")
-            raise FullError(f"This server is full, as {most:g} visitors are here: come back later.")
-        _visits.add(at)
-        if (
-            isinstance(server.uploaded_file_mgr, Uploads)
-            and server.uploaded_file_mgr not in _bounded
-        ):
-            _bounded.add(server.uploaded_file_mgr)
-            bound(server.uploaded_file_mgr, _visits)
-    return partial(_leave, server, at)
-
-
-def _leave(server: runtime.Runtime, at: str) -> None:
-    with suppress(RuntimeError):  # Streamlit calls this in its event loop, a test without one
-        loop = asyncio.get_running_loop()
-        if at not in _watched:
-            _watched.add(at)
-            loop.call_later(LOOK, _look, loop, server, at, False)
-
-
-def _look(
-    loop: asyncio.AbstractEventLoop, server: runtime.Runtime, at: str, was_closed: bool
-) -> None:
-    closed = not server.is_active_session(at)
-    if not (closed and was_closed):
-        loop.call_later(LOOK, _look, loop, server, at, closed)
-        return
-    _visits.discard(at)
-    _watched.discard(at)
-    server.close_session(at)
+    VISITS.enter(server, session_id)
+    return partial(VISITS.leave, server, session_id)
 
 
 def bound(
     uploads: Uploads,
-    visits: set[str],  # the sessions that may upload
+    sessions: set[str],  # those that may upload
 ) -> None:
     """Drops the oldest files of whoever holds too many, and files of sessions without a page.
 
@@ -101,12 +128,12 @@ def bound(
     add = uploads.add_file
 
     def add_file(session_id: str, file: UploadedFileRec) -> None:
-        if session_id in visits:
+        if session_id in sessions:
             add(session_id, file)
             _trim(uploads)
 
-    for at in {*uploads.file_storage} - visits:
-        uploads.remove_session_files(at)
+    for session_id in {*uploads.file_storage} - sessions:
+        uploads.remove_session_files(session_id)
     uploads.add_file = add_file  # type: ignore[method-assign]
     _trim(uploads)
 
@@ -114,11 +141,19 @@ def bound(
 def _trim(uploads: Uploads) -> None:
     while True:
         files = {
-            at: list(files.values()) for at, files in list(uploads.file_storage.items()) if files
+            session_id: list(files.values())
+            for session_id, files in list(uploads.file_storage.items())
+            if files
         }
-        held = {at: sum(len(file.data) for file in each) for at, each in files.items()}
-        too_much = [at for at in files if len(files[at]) > MOST_FILES or held[at] > MOST_BYTES]
-        if not too_much and sum(held.values()) <= MOST_TOGETHER:
+        sizes = {
+            session_id: sum(len(file.data) for file in kept) for session_id, kept in files.items()
+        }
+        too_much = [
+            session_id
+            for session_id, kept in files.items()
+            if len(kept) > MOST_FILES or sizes[session_id] > MOST_BYTES
+        ]
+        if not too_much and sum(sizes.values()) <= MOST_TOGETHER:
             return
-        most = too_much[0] if too_much else max(held, key=held.__getitem__)
+        most = too_much[0] if too_much else max(sizes, key=sizes.__getitem__)
         uploads.remove_file(most, files[most][0].file_id)

@@ -2,8 +2,8 @@
 
 Streamlit opens a page with the query that the server sent with the link, whatever its `href` says.
 So the query is constant, and means "keep this session's state" (`address/session.py`): a step of
-the cursor sends no link again. `static/linked_view-7/menu.js` writes the full address into the
-`href`, for new tabs and copies; `static/page-2/words.js` lists the words of the glossary that the
+the cursor sends no link again. `linked_view/menu.js` writes the full address into the
+`href`, for new tabs and copies; `page/words.js` lists the words of the glossary that the
 page uses.
 """
 
@@ -18,13 +18,13 @@ from explorer.app.address.parameters import KEEP
 from explorer.app.address.state import HERE, SHARED, places
 from explorer.app.server import models, studies
 from explorer.app.server.models import KINDS
+from explorer.linked.served import imported
 
-_SCRIPTS = """
-const load = (name) => import(new URL(`app/static/${name}`, document.baseURI));
-export default async ({ data, parentElement }) => {
-  (await load("linked_view-7/menu.js")).keep({ data: data[0] });
-  (await load("page-2/words.js")).begin(parentElement);
-};
+_SCRIPTS = f"""
+export default async ({{ data, parentElement }}) => {{
+  (await {imported("linked_view/menu.js")}).keep({{ data: data[0] }});
+  (await {imported("page/words.js")}).begin(parentElement);
+}};
 """
 _addresses = st.components.v2.component("menu_addresses", js=_SCRIPTS, isolate_styles=False)
 

@@ -13,9 +13,10 @@ from explorer.app.address.kinds import AS_ONE
 from explorer.app.controls import part
 from explorer.app.server import examples, runs
 from explorer.app.server.source import Source
+from explorer.linked.served import imported
 
 _KEY = "paragraph"
-_SCRIPT = 'import(new URL("app/static/page-2/paragraph.js", document.baseURI))'
+_SCRIPT = imported("page/paragraph.js")
 _paragraph = st.components.v2.component(
     _KEY,
     js=f"export default async (part) =>\n  (await {_SCRIPT}).show({{ ...part, data: part.data[0] }});",

@@ -34,9 +34,9 @@ class Role(NamedTuple):
         values = self.statistic(means)
         if values is None:
             return np.zeros_like(next(iter(means.values())))
-        ratio = (
-            self.threshold / np.maximum(values, 1e-6) if self.at_most else values / self.threshold
-        )
+        ratio = values / self.threshold
+        if self.at_most:
+            ratio = self.threshold / np.maximum(values, 1e-6)
         return np.nan_to_num(ratio, nan=0.0).astype(np.float32)
 
 
@@ -75,44 +75,63 @@ _LINKS = (
 )
 _SINK = "At least 50 % of its weight is on <s>, </s> and punctuation."
 _LIFT = "It puts at least 1.33 times as much weight on content words as even weights would."
-ROLES = {
-    each.name: each
-    for each in (
-        Role(ALIGNMENT, "align", ALL[2:], _LINKS, _alignment, 0.8, at_most=True, share=False),
-        Role(
-            "previous token",
-            "prev",
-            ALL,
-            _most("one key earlier"),
-            lambda means: means.get("previous"),
-        ),
-        Role("next token", "next", ALL, _most("one key later"), lambda means: means.get("next")),
-        Role(
-            "same word",
-            "word",
-            ALL[:2],
-            _most("on its own word"),
-            lambda means: means.get("same_word"),
-        ),
-        Role(
-            *(
-                "first or last",
-                "edge",
-                ALL,
-                _most("on the first key, or on the last one with text,"),
-            ),
-            lambda means: np.fmax(means["first"], means.get("last", means["first"])),
-        ),
-        Role(
-            "sink",
-            "sink",
-            ALL,
-            _SINK,
-            lambda means: means["special_mass"] + means["punctuation_mass"],
-        ),
-        Role("content", "content", ALL, _LIFT, _content, 4 / 3, share=False),
-    )
-}
+_ROLES = (
+    Role(
+        name=ALIGNMENT,
+        short="align",
+        kinds=ALL[2:],
+        definition=_LINKS,
+        statistic=_alignment,
+        threshold=0.8,
+        at_most=True,
+        share=False,
+    ),
+    Role(
+        name="previous token",
+        short="prev",
+        kinds=ALL,
+        definition=_most("one key earlier"),
+        statistic=lambda means: means.get("previous"),
+    ),
+    Role(
+        name="next token",
+        short="next",
+        kinds=ALL,
+        definition=_most("one key later"),
+        statistic=lambda means: means.get("next"),
+    ),
+    Role(
+        name="same word",
+        short="word",
+        kinds=ALL[:2],
+        definition=_most("on its own word"),
+        statistic=lambda means: means.get("same_word"),
+    ),
+    Role(
+        name="first or last",
+        short="edge",
+        kinds=ALL,
+        definition=_most("on the first key, or on the last one with text,"),
+        statistic=lambda means: np.fmax(means["first"], means.get("last", means["first"])),
+    ),
+    Role(
+        name="sink",
+        short="sink",
+        kinds=ALL,
+        definition=_SINK,
+        statistic=lambda means: means["special_mass"] + means["punctuation_mass"],
+    ),
+    Role(
+        name="content",
+        short="content",
+        kinds=ALL,
+        definition=_LIFT,
+        statistic=_content,
+        threshold=4 / 3,
+        share=False,
+    ),
+)
+ROLES = {role.name: role for role in _ROLES}
 """By name; a head has the first role whose threshold it reaches, in this order; otherwise it is
 mixed."""
 MIXED_DEFINITION = "It reaches none of these thresholds."
@@ -120,13 +139,13 @@ MIXED_DEFINITION = "It reaches none of these thresholds."
 
 def strengths(means: Means, kind: AttentionKind) -> dict[str, Floats]:
     """Strength of each role possible for its kind in each head, in the shape of the statistics."""
-    return {each.name: each.strength(means) for each in ROLES.values() if kind in each.kinds}
+    return {role.name: role.strength(means) for role in ROLES.values() if kind in role.kinds}
 
 
 def assign(means: Means, kind: AttentionKind) -> NDArray[np.str_]:
     """The role of every head: the first of `ROLES` with a strength of at least 1, else `mixed`."""
     reached = strengths(means, kind)
-    return np.select([each >= 1 for each in reached.values()], [*reached], MIXED)
+    return np.select([strength >= 1 for strength in reached.values()], [*reached], MIXED)
 
 
 def shows(name: str, means: Means, kind: AttentionKind) -> Floats:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,10 @@ from transformer.run import Translation
 from transformer.text.words import is_end, is_punctuation, is_special, readable
 from transformer.view import BoolArray
 
-NAMES = tuple(each.name for each in STATISTICS)
+if TYPE_CHECKING:
+    from transformer.translator import Translator
+
+NAMES = tuple(statistic.name for statistic in STATISTICS)
 FUNCTION_WORDS: dict[Side, frozenset[str]] = {
     "encoder": SOURCE_LANGUAGES,
     "decoder": TARGET_LANGUAGES,
@@ -41,7 +44,7 @@ def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> Boo
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
     content = [sort_of(group, function_words) == CONTENT for group in groups]
-    return np.repeat(np.array(content, bool), [len(each.indices) for each in groups])
+    return np.repeat(np.array(content, bool), [len(group.indices) for group in groups])
 
 
 def _row_statistics(
@@ -50,7 +53,7 @@ def _row_statistics(
     tokens: Sequence[str],  # the pieces of the keys
     own_keys: bool,  # whether the rows are the same pieces
     function_words: frozenset[str],
-) -> dict[str, Any]:
+) -> dict[str, Floats]:
     """Those of `STATISTICS` that maps alone give: (layers, heads, queries) each."""
     rows = np.arange(mask.shape[1])
     keys = np.arange(mask.shape[2])
@@ -62,31 +65,31 @@ def _row_statistics(
         "punctuation_mass": [is_punctuation(readable(token)) for token in tokens],
         "content_mass": content_pieces(tokens, function_words),
     }
-    found = {name: weights @ np.array(column, np.float32) for name, column in columns.items()}
-    found |= {"first": best == 0, "first_mass": weights[..., 0], "peak": weights.max(-1)}
+    statistics = {name: weights @ np.array(column, np.float32) for name, column in columns.items()}
+    statistics |= {"first": best == 0, "first_mass": weights[..., 0], "peak": weights.max(-1)}
     for name, offset in (("previous", -1), ("same", 0), ("next", 1)):
         place = (rows + offset).clip(0, len(keys) - 1)
         there = ((place == rows + offset) & mask[:, rows, place])[:, None]
-        found[name] = np.where(there, best == place, np.nan)
-        found[f"{name}_mass"] = np.where(there, weights[..., rows, place], np.nan)
+        statistics[name] = np.where(there, best == place, np.nan)
+        statistics[f"{name}_mass"] = np.where(there, weights[..., rows, place], np.nan)
     text = np.flatnonzero(~np.array(columns["special_mass"]))
     if len(text) and mask[..., text[-1]].all():
-        found["last"] = best == text[-1]
+        statistics["last"] = best == text[-1]
     if own_keys:
         groups = reading_groups(tokens)
         words = np.repeat(range(len(groups)), [len(group.indices) for group in groups])
-        found["same_word"] = words[best] == words
-    found["content_chance"] = (
+        statistics["same_word"] = words[best] == words
+    statistics["content_chance"] = (
         mask @ np.array(columns["content_mass"], np.float32) / visible.clip(1)
     )[:, None]
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
-    found["entropy"] = (
+    statistics["entropy"] = (
         -np.einsum("lhqk,lhqk->lhq", weights, logs) / np.log(visible.clip(2))[:, None]
     )
-    found["mean_distance"] = np.einsum(
+    statistics["mean_distance"] = np.einsum(
         "lhqk,qk->lhq", weights, abs(rows[:, None] - keys).astype(np.float32)
     )
-    return found
+    return statistics
 
 
 class Sums(NamedTuple):
@@ -97,8 +100,8 @@ class Sums(NamedTuple):
 
     def means(self) -> dict[str, Floats]:
         """Maps each statistic to means (layers, heads); a statistic without rows is left out."""
-        each = zip(NAMES, *self, strict=True)
-        return {name: total / np.float32(rows) for name, total, rows in each if rows}
+        sums = zip(NAMES, *self, strict=True)
+        return {name: total / np.float32(rows) for name, total, rows in sums if rows}
 
 
 def added(sentences: Iterable[Sums]) -> Sums:
@@ -128,7 +131,7 @@ class HeadsOfKind(NamedTuple):
         lengths = None
         records = trace.layers[kind]
         weights = np.stack([trace.weights(kind, layer) for layer in range(len(records))])
-        mask = np.stack([each.mask().numpy() for each in records])
+        mask = np.stack([record.mask().numpy() for record in records])
         words = FUNCTION_WORDS[site.key_side]
         known = _row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
         if projections is not None:
@@ -136,12 +139,12 @@ class HeadsOfKind(NamedTuple):
                 np.stack(
                     [
                         np.linalg.norm(
-                            getattr(record, part).numpy() @ projections(kind, layer), axis=-1
+                            getattr(record, vector).numpy() @ projections(kind, layer), axis=-1
                         )
                         for layer, record in enumerate(records)
                     ]
                 )
-                for part in ("output", "value")
+                for vector in ("output", "value")
             )
         rows = np.full((len(NAMES), *weights.shape[:3]), np.nan, np.float32)
         for name, values in known.items():
@@ -152,6 +155,24 @@ class HeadsOfKind(NamedTuple):
 
 Grid = list[list[dict[str, float]]]
 """By layer and head, the statistics."""
+
+
+class MeasuredAligner(TypedDict):
+    """The heads whose links between words are the best, and their error."""
+
+    heads: tuple[Head, ...]
+    rows: str
+    aer: float
+
+
+class MeasuredHeads(TypedDict):
+    """What `heads.json` holds, but for its provenance."""
+
+    default: dict[str, list[int]]
+    heads: dict[str, Grid]
+    aligner: NotRequired[MeasuredAligner]
+
+
 RESTING_MASS = 0.5
 MOST_TOKENS = 40
 """Of a translation by which the first heads of an unknown model are chosen."""
@@ -163,7 +184,7 @@ def grid(sums: Sums, errors: Mapping[str, Floats] | None = None) -> Grid:
     (layers, heads) = sums.totals.shape[1:]
     return [
         [
-            {name: round(float(each[layer, head]), 4) for name, each in means.items()}
+            {name: round(float(values[layer, head]), 4) for name, values in means.items()}
             for head in range(heads)
         ]
         for layer in range(layers)
@@ -179,22 +200,24 @@ def kind_sums(
 
 def measure_heads(
     sentences: Iterable[dict[AttentionKind, Sums]], alignments: CrossAlignments | None = None
-) -> dict[str, Any]:
+) -> MeasuredHeads:
     """Means of all heads, and those to open first; gold alignments add errors, and the
     `aligner`."""
     read = [*sentences]
-    errors = dict[AttentionKind, Any]()
-    measured = dict[str, Any]()
+    errors = dict[AttentionKind, dict[str, Floats]]()
     if alignments is not None and alignments.counts:
         errors = {AttentionKind.CROSS: alignments.errors()}
-        (best, error) = alignments.best()
-        measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
-    sums = {kind: added(each[kind] for each in read) for kind in (read[0] if read else ())}
-    heads = {kind.value: grid(each, errors.get(kind)) for kind, each in sums.items()}
-    return {
-        "default": {kind: list(choose_head(each)) for kind, each in heads.items()},
+    kinds = read[0] if read else ()
+    sums = {kind: added(sentence[kind] for sentence in read) for kind in kinds}
+    heads = {kind.value: grid(total, errors.get(kind)) for kind, total in sums.items()}
+    measured: MeasuredHeads = {
+        "default": {kind: list(choose_head(of_kind)) for kind, of_kind in heads.items()},
         "heads": heads,
-    } | measured
+    }
+    if alignments is not None and alignments.counts:
+        best, error = alignments.best()
+        measured["aligner"] = {"heads": best.heads, "rows": best.rows, "aer": round(error, 4)}
+    return measured
 
 
 def choose_head(heads: Grid, sharp: bool = False) -> Head:
@@ -213,7 +236,7 @@ def choose_head(heads: Grid, sharp: bool = False) -> Head:
     return max(((layer, i) for layer, row in enumerate(heads) for i in range(len(row))), key=merit)
 
 
-def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
+def first_heads(model: Translator, texts: Iterable[str]) -> dict[str, Head]:
     """By kind, the head of an unknown model to open first, by its runs of some texts; or empty."""
     sites = model.config.sites
     limit = min(MOST_TOKENS, model.config.max_positions)
@@ -226,4 +249,7 @@ def first_heads(model: Any, texts: Iterable[str]) -> dict[str, Head]:
                 run = model.translate(text, beam_size=1, max_length=limit)
             sums.append(kind_sums(run))
     heads = measure_heads(sums)["heads"]
-    return {kind: choose_head(table, not sites[kind].own_keys) for kind, table in heads.items()}
+    return {
+        kind: choose_head(table, not sites[AttentionKind(kind)].own_keys)
+        for kind, table in heads.items()
+    }

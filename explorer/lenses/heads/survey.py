@@ -362,6 +362,6 @@ def _profile(
     )
 
 
-def _check_numbers(numbers: NDArray[Any], stop: int) -> None:
+def _check_numbers(numbers: NDArray[np.generic], stop: int) -> None:
     """Places in a list of a length, or −1 for none."""
     _check(numbers.min(initial=-1) >= -1 and numbers.max(initial=-1) < stop)

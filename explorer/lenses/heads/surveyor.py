@@ -126,13 +126,13 @@ class Profiler:
         if alignments is not None and alignments.counts:
             means |= alignments.errors()
         by_line = self._by_line()
-        strength, kept = self._role_strength(means, by_line, len(lines), alignments)
+        strength, keeping = self._role_strength(means, by_line, len(lines), alignments)
         sentences, values, marked = self._orders(lines, strength, by_line)
         bars = self._bars / np.maximum(self._bars.sum(-1, keepdims=True), 1e-9)
         lists = {unit: self._lists(unit) for unit in UNITS}
         return Profile(
             means=means,
-            kept=kept,
+            kept=keeping,
             distances=bars[:, :-1],
             chance=bars[:, -1],
             sentences=sentences,
@@ -356,7 +356,7 @@ class Surveyor:
         return self._profilers[kind].profile(lines, alignments)
 
     def _usual(self) -> tuple[float, ...] | None:
-        """The source's share below which 5, 50 and 95 % of the predictions stay; None if unknown."""
+        """The source's share below which 5, 50 and 95 % of predictions stay; None if unknown."""
         if not self._shares:
             return None
         return tuple(np.percentile(self._shares, (5, 50, 95)).tolist())

@@ -97,7 +97,7 @@ def embedding_part(
 
 
 def neighbours(model: Network, side: Side, token_id: int, count: int) -> list[tuple[int, float]]:
-    """The ids of the tokens whose embeddings point most like a token's, nearest first, with cosines."""
+    """The ids of tokens whose embeddings point most like a token's, nearest first, with cosines."""
     table = F.normalize(model.table(side).weight.detach().float(), dim=-1)
     cosines = table @ table[token_id]
     cosines[token_id] = -torch.inf
@@ -203,7 +203,7 @@ def addition_check(
 def stream_norms(
     translation: Translation, side: Side, position: int
 ) -> tuple[dict[Sublayer | None, float], Checks]:
-    """‖x‖ of a token at a stack's input (None) and after each sub-layer; what is between is checked."""
+    """‖x‖ of a token at a stack's input (None) and after each sub-layer, with checks between."""
     norms: dict[Sublayer | None, float] = {
         None: float(translation.trace.embeddings[side].input[position].norm())
     }
@@ -295,7 +295,7 @@ Floats = NDArray[np.floating]
 
 
 def compared(limit: float, name: str, *pairs: Sequence[Floats]) -> Check:
-    """The worst difference of pairs (computed, recorded), as a share of the largest recorded number.
+    """The worst difference of pairs (computed, recorded), over the largest recorded number.
 
     Of 0.01, if that is larger.
     """

@@ -118,7 +118,7 @@ def _direction(
 def _read(
     model: Network, run: Translation, step: int, direction: Tensor
 ) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end, with the direction that reads the same number there."""
+    """The attentions from the decoder's end; the direction that reads the same number there."""
     norm = stream.final_norm(model, run, "decoder")
     for update in reversed(stream.written(model, run, "decoder")):
         for passed in (norm, update.norm):
@@ -230,7 +230,9 @@ def _value_biases(model: Network, update: stream.SublayerUpdate, heads: Heads) -
 def _residuals(heads: Heads, rows: slice, count: int) -> Tensor:
     """Which input is the residual of each row: the first in cross-attention, else its own."""
     places = torch.arange(count)
-    return torch.zeros_like(places) if heads.kind is CROSS else places + rows.start
+    if heads.kind is CROSS:
+        return torch.zeros_like(places)
+    return places + rows.start
 
 
 def _moved(

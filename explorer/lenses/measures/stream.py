@@ -22,7 +22,7 @@ from transformer.hooks import At, Hooks
 from transformer.layers import StreamNorm, shift, spread
 from transformer.model import Network
 from transformer.run import NotCapturedError, Translation
-from transformer.trace import AttentionTrace, Kind, ResidualTrace
+from transformer.trace import AttentionArrays, AttentionTrace, Kind, ResidualTrace
 from transformer.view import Array, AuditReport, Check, HeadMap, read_only, sealed
 
 TOKEN, POSITION, BIASES = "token", "position", "biases"
@@ -254,12 +254,7 @@ def score_parts(
     kind = AttentionKind(which[0])
     layer = which[1]
     head = which[2]
-    cells = recorded(run).map(kind, layer, head)
-    shape = cells.scores.shape
-    if not (0 <= query < shape[0] and 0 <= key < shape[1]):
-        raise IndexError(f"There is no cell ({query}, {key}); this head has {shape}.")
-    score = float(cells.scores[query, key])
-    bias = 0.0 if cells.bias is None else float(cells.bias[query, key])
+    score, bias = _cell(recorded(run).map(kind, layer, head), query, key)
     attention = multi_head(model, kind, layer)
     site = model.config.sites[kind]
     sublayer = site.sublayer(layer)
@@ -284,6 +279,15 @@ def score_parts(
         bias=bias,
         audit=summed("parts sum to the score", missed, 1e-4),
     )
+
+
+def _cell(view: AttentionArrays, query: int, key: int) -> tuple[float, float]:
+    """The score of a cell, and its bias of positions; IndexError if there is no such cell."""
+    shape = view.scores.shape
+    if not (0 <= query < shape[0] and 0 <= key < shape[1]):
+        raise IndexError(f"There is no cell ({query}, {key}); this head has {shape}.")
+    bias = 0.0 if view.bias is None else float(view.bias[query, key])
+    return float(view.scores[query, key]), bias
 
 
 # --- what keys carried ---------------------------------------------------------------------------
@@ -390,8 +394,8 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
             AttentionMask(causal=causal),
             stack.positions,
             rule,
-            None if source is None else source.expand(count, -1, -1),
-            AttentionMask(),
+            memory=None if source is None else source.expand(count, -1, -1),
+            memory_mask=AttentionMask(),
             hooks=Hooks((), {place: [partial(_zeroed, first)]}),
         )
         distances.append(1 - torch.cosine_similarity(left, output.double().cpu(), dim=-1))

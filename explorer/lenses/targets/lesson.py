@@ -52,15 +52,18 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
     log_probs = translator.model.logits(features).float().log_softmax(-1)
     losses = -log_probs[range(len(target)), list(target)]
     best, guesses = log_probs.max(-1)
-    positions = map(
-        Position,
-        translator.pieces(shifted),
-        translator.pieces(target),
-        target,
-        losses.tolist(),
-        translator.pieces(guesses.tolist()),
-        best.exp().tolist(),
-    )
+    fields = {
+        "read": translator.pieces(shifted),
+        "token": translator.pieces(target),
+        "token_id": target,
+        "loss": losses.tolist(),
+        "guess": translator.pieces(guesses.tolist()),
+        "share": best.exp().tolist(),
+    }
+    positions = [
+        Position(**dict(zip(fields, values, strict=True)))
+        for values in zip(*fields.values(), strict=True)
+    ]
     free = translator.translate(text, beam_size=1, capture=False)
     return TrainingView(
         positions=tuple(positions),
@@ -75,7 +78,7 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
 def _parting(target: Sequence[int], written: Sequence[int]) -> int | None:
     """The first step at which two targets differ; None if they do not."""
     pairs = enumerate(zip_longest(target, written))
-    return next((step for step, (token, other) in pairs if token != other), None)
+    return next((step for step, (wanted, wrote) in pairs if wanted != wrote), None)
 
 
 LISTED = 8

@@ -2,7 +2,7 @@
 d_head)."""
 
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ def softmax(scores: Floats, mask: BoolArray) -> Doubles:
     return np.divide(powers, total, out=np.zeros_like(powers), where=total > 0)
 
 
-def entropy(weights: NDArray[Any]) -> Doubles:
+def entropy(weights: NDArray[np.generic]) -> Doubles:
     """−Σ w ln w of each row, in nats."""
     exact = weights.astype(np.float64)
     total: Doubles = -(exact * np.log(np.where(exact > 0, exact, 1.0))).sum(-1)

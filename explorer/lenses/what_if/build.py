@@ -31,7 +31,9 @@ Pair = tuple[int, int]
 
 def short_of(goal: str, first: float, second: float) -> float:
     """How far the weights of the two keys are from a goal; 0 or less if it is reached."""
-    return COPY - first if goal == "copy" else max(abs(first - HALF), abs(second - HALF)) - NEAR
+    if goal == "copy":
+        return COPY - first
+    return max(abs(first - HALF), abs(second - HALF)) - NEAR
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +68,9 @@ class Plane:
     def scores(self, query: Tensor) -> Tensor:
         """(keys,) q·k / √d_k, with the bias of positions if there is one, of a query (d_head,) in
         the row."""
-        asked = replace(self.record, query=query.expand_as(self.record.query), used_weights=None)
-        return asked.map(self.head, Window(self.row, self.row + 1, 0, self.record.shape[2])).scores[
-            0
-        ]
+        record = replace(self.record, query=query.expand_as(self.record.query), used_weights=None)
+        window = Window(self.row, self.row + 1, 0, self.record.shape[2])
+        return record.map(self.head, window).scores[0]
 
     def weights(self, query: Tensor) -> Array:
         """(keys,) the softmax of the scores over the keys that the row may see."""
@@ -143,14 +144,21 @@ def plane_of(run: Translation, place: PlacedHead, row: int, pair: Pair | None, g
         raise UnmeasuredError(
             "The scores of this model's heads are not q·k / √d_k, so no query is built."
         )
-    plane = Plane(record, head, row, (0, 0), record.keys(head), record.mask()[row])
+    plane = Plane(
+        record=record,
+        head=head,
+        row=row,
+        pair=(0, 0),
+        keys=record.keys(head),
+        mask=record.mask()[row],
+    )
     seen = torch.nonzero(plane.mask)[:, 0].tolist()
     if len(seen) < 2:
         raise UnmeasuredError("This row sees only one key, so there is nothing to choose between.")
     if pair is not None and pair[0] != pair[1] and {*pair} <= {*seen}:
         return replace(plane, pair=pair)
     units = normalize(plane.keys, dim=-1)
-    pairs = sorted(combinations(seen, 2), key=lambda each: float(units[each[0]] @ units[each[1]]))
-    planes = [replace(plane, pair=each) for each in pairs[:_PAIRS]]
+    pairs = sorted(combinations(seen, 2), key=lambda keys: float(units[keys[0]] @ units[keys[1]]))
+    planes = [replace(plane, pair=keys) for keys in pairs[:_PAIRS]]
     least = COPY if goal == "copy" else HALF - NEAR
-    return next((each for each in planes if each.best(goal)[0] > least), planes[0])
+    return next((plane for plane in planes if plane.best(goal)[0] > least), planes[0])

@@ -66,12 +66,12 @@ def random_heads(
     InputError for a text, InterventionError for a change, for which there is no such control.
     """
     controls, complete = same_change_elsewhere(change, translator.config, count, seed)
-    others = tuple(beside)
+    fixed = tuple(beside)
     log_ps = []
-    for changes in (others, *((*others, each) for each in (change, *controls))):
+    for changes in (fixed, *((*fixed, varied) for varied in (change, *controls))):
         run = translator.force(text, target, capture=False, interventions=changes)
         log_ps.append(math.fsum(run.log_probs))
-    effect, *effects = (each - log_ps[0] for each in log_ps[1:])
+    effect, *effects = (log_p - log_ps[0] for log_p in log_ps[1:])
     return RandomHeads(change, controls, effect, np.array(effects), complete)
 
 
@@ -85,18 +85,18 @@ def same_change_elsewhere(
         raise InterventionError(
             f"Random heads are a control for a change of heads, not for this one: {change}."
         )
-    own = change.heads(config.n_heads)
-    free = [head for head in range(config.n_heads) if head not in own]
-    if not (ways := math.comb(len(free), len(own))):
+    changed = change.heads(config.n_heads)
+    free = [head for head in range(config.n_heads) if head not in changed]
+    if not (ways := math.comb(len(free), len(changed))):
         raise InterventionError(
-            f"A control needs {len(own)} other heads of the same layer, and there are {len(free)}."
+            f"A control needs {len(changed)} other heads of the same layer, and there are {len(free)}."
         )
-    drawn: Iterable[tuple[int, ...]] = combinations(free, len(own))
+    drawn: Iterable[tuple[int, ...]] = combinations(free, len(changed))
     if ways > count:
         generator = torch.Generator().manual_seed(seed)
         different: dict[tuple[int, ...], None] = {}
         while len(different) < count:
-            order = torch.randperm(len(free), generator=generator)[: len(own)].tolist()
+            order = torch.randperm(len(free), generator=generator)[: len(changed)].tolist()
             different[tuple(sorted(free[at] for at in order))] = None
         drawn = different
     return tuple(change.elsewhere(heads) for heads in drawn), ways <= count

@@ -28,8 +28,9 @@ def align_tokens(first: Sequence[str], second: Sequence[str]) -> tuple[Pair, ...
     costs = [list(range(len(b) + 1))]  # number of edits between all prefixes
     for i, token in enumerate(a, start=1):
         line = [i]
-        for j, other in enumerate(b, start=1):
-            line.append(min(costs[-1][j - 1] + (token != other), costs[-1][j] + 1, line[-1] + 1))
+        for j, against in enumerate(b, start=1):
+            replaced = costs[-1][j - 1] + (token != against)
+            line.append(min(replaced, costs[-1][j] + 1, line[-1] + 1))
         costs.append(line)
     pairs: list[Pair] = []
     i = len(a)
@@ -85,14 +86,12 @@ def difference(first: Map, second: Map) -> Difference:
     ]
     weights = np.zeros((2, len(axes[0]), len(axes[1])), np.float32)
     mask = np.zeros(weights.shape, bool)
-    both = np.zeros(weights.shape, bool)
+    present = np.zeros(weights.shape, bool)
     for side, one in enumerate((first, second)):
-        weights[side][known[side]], mask[side][known[side]], both[side][known[side]] = (
-            one.weights,
-            one.mask,
-            True,
-        )
-    compared = both[0] & both[1] & (mask[0] | mask[1])
+        weights[side][known[side]] = one.weights
+        mask[side][known[side]] = one.mask
+        present[side][known[side]] = True
+    compared = present[0] & present[1] & (mask[0] | mask[1])
     a, b = weights
     rows = np.array([None not in pair for pair in axes[0]], bool)
     distances = np.where(rows, np.abs(a - b).sum(-1) / 2, np.float32(np.nan))
@@ -182,7 +181,7 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
             "The two runs come from models of different shapes; compare runs of one model."
         )
     pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
-    parting = next((step for step, (one, other) in pairs if one != other), None)
+    parting = next((step for step, (before, after) in pairs if before != after), None)
     end = None if parting is None else parting + 1
     rows = [
         None if run.distributions is None else run.distributions().float().cpu().numpy()
@@ -194,8 +193,16 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     ]
     target = align_tokens(base.target_tokens, changed.target_tokens)
     source = align_tokens(base.source_tokens, changed.source_tokens)
-    moved, kl = (np.array(each) for each in ([x.delta_log_p for x in steps], [x.kl for x in steps]))
-    return RunDifference(base, changed, target, source, parting, tuple(steps), moved, kl)
+    return RunDifference(
+        base=base,
+        changed=changed,
+        target=target,
+        source=source,
+        parting=parting,
+        steps=tuple(steps),
+        delta_log_p=np.array([step.delta_log_p for step in steps]),
+        kl=np.array([step.kl for step in steps]),
+    )
 
 
 def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | None]) -> SharedStep:
@@ -208,18 +215,18 @@ def _shared_step(steps: tuple[DecodeStep, DecodeStep], rows: Sequence[Array | No
     logs = []
     for step, row in zip(steps, rows, strict=True):
         known = {step.token_id: step.log_prob} | {
-            each.token_id: each.log_prob for each in step.alternatives
+            alternative.token_id: alternative.log_prob for alternative in step.alternatives
         }
         logs.append([known.get(at, np.nan) if row is None else float(row[at]) for at in names])
-    candidates = [Candidate(names[at], at, *both) for at, *both in zip(names, *logs, strict=True)]
+    candidates = [Candidate(names[at], at, *pair) for at, *pair in zip(names, *logs, strict=True)]
     moved = candidates[0].changed - candidates[0].base  # the base run's token is named first
     candidates.sort(key=lambda each: -np.nanmax((each.base, each.changed)))
     p, q = rows
     divergence = np.nan
     if p is not None and q is not None:  # as log-probabilities
-        one = p.astype(np.float64)
-        other = q.astype(np.float64)
+        log_p = p.astype(np.float64)
+        log_q = q.astype(np.float64)
         with np.errstate(invalid="ignore"):
-            terms = np.exp(one) * (one - other)
-        divergence = max(0.0, float(np.where(np.isneginf(one), 0.0, terms).sum()))
+            terms = np.exp(log_p) * (log_p - log_q)
+        divergence = max(0.0, float(np.where(np.isneginf(log_p), 0.0, terms).sum()))
     return SharedStep(*steps, divergence, tuple(candidates), moved)

@@ -32,10 +32,13 @@ class AlignmentScore(NamedTuple):
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> AlignmentScore:
         """The score of what was counted (``agreement``), or the sum of several."""
-        found, sure, sure_found, possible_found = counts.tolist()
-        precision = possible_found / max(1, found)
-        recall = sure_found / max(1, sure)
-        return cls(float(error_rate(counts)), precision, recall, found)
+        links, sure, links_sure, links_possible = counts.tolist()
+        return cls(
+            aer=float(error_rate(counts)),
+            precision=links_possible / max(1, links),
+            recall=links_sure / max(1, sure),
+            links=links,
+        )
 
 
 def agreement(links: Links, gold: GoldPair) -> NDArray[np.int64]:
@@ -47,9 +50,9 @@ def agreement(links: Links, gold: GoldPair) -> NDArray[np.int64]:
 
 def error_rate(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     """(…) the alignment error rate of counts (…, 4), as ``agreement`` gives them."""
-    found = counts[..., :2].sum(-1)
+    links = counts[..., :2].sum(-1)
     agreed = counts[..., 2:].sum(-1)
-    return 1 - agreed / np.maximum(1, found)
+    return 1 - agreed / np.maximum(1, links)
 
 
 @dataclass(frozen=True)
@@ -62,14 +65,14 @@ class Aligner:
 
     def weights(self, run: Translation) -> NDArray[np.float32]:
         """(queries, keys): row t belongs to target token t, as in ``rows_of_targets``."""
-        each = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
-        return rows_of_targets(np.mean(each, axis=0, dtype=np.float32), self.rows)
+        maps = [run.weights(AttentionKind.CROSS, layer, head) for layer, head in self.heads]
+        return rows_of_targets(np.mean(maps, axis=0, dtype=np.float32), self.rows)
 
 
 def score(alignments: Iterable[Links], gold: Sequence[GoldPair]) -> AlignmentScore:
     """Scores one alignment per gold pair, all pairs together; ValueError if their numbers
     differ."""
-    counts = [agreement(*each) for each in zip(alignments, gold, strict=True)]
+    counts = [agreement(links, pair) for links, pair in zip(alignments, gold, strict=True)]
     return AlignmentScore.of(np.sum(counts, axis=0))
 
 

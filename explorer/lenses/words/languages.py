@@ -29,15 +29,19 @@ def language_name(piece: str) -> str:
     """The name of the language of a piece, such as `deu_Latn`, `__de__` or `<2de>`; its code if
     unknown."""
     code = piece.strip("<>_").removeprefix("2")
-    own, _, script = code.partition("_")
-    name = LANGUAGES.get(own, code)
-    return f"{name} ({_SCRIPTS[script]})" if own in _TWICE and script in _SCRIPTS else name
+    language, _, script = code.partition("_")
+    name = LANGUAGES.get(language, code)
+    if language in _TWICE and script in _SCRIPTS:
+        return f"{name} ({_SCRIPTS[script]})"
+    return name
 
 
 def languages_in_words(codes: Sequence[str]) -> str:
     """Two languages by the codes of a card, such as "English → German"; empty if it names more or
     fewer."""
-    return " → ".join(LANGUAGES.get(code, code) for code in codes) if len(codes) == 2 else ""
+    if len(codes) != 2:
+        return ""
+    return " → ".join(LANGUAGES.get(code, code) for code in codes)
 
 
 FOLDER = Path(__file__).resolve().parents[3] / "assets" / "sample"

@@ -4,7 +4,7 @@ head."""
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,8 @@ def typed_words(
         translator.cut(_spaced(target), "target").groups(),
     )
     if tuple(map(len, words)) != (len(source.split()), len(target.split())):
-        said = f"{place}: a" if place else "A"
-        raise DataError(f"{said} word of this pair has no visible character; its links count it.")
+        begin = f"{place}: a" if place else "A"
+        raise DataError(f"{begin} word of this pair has no visible character; its links count it.")
     return words
 
 
@@ -86,7 +86,7 @@ class CrossAlignments:
         self._size = layers, heads = config.sites[AttentionKind.CROSS].n_layers, config.n_heads
         every = tuple(np.ndindex(layers, heads))
         of_layers = [every[first : first + heads] for first in range(0, len(every), heads)]
-        self._sources = tuple(dict.fromkeys([*((each,) for each in every), *of_layers, every]))
+        self._sources = tuple(dict.fromkeys([*((head,) for head in every), *of_layers, every]))
         self.counts: list[NDArray[np.int64]] = []  # of every pair, as `count` gives them
 
     def count(self, translator: Translator, gold: GoldPair) -> NDArray[np.int64]:
@@ -104,9 +104,9 @@ class CrossAlignments:
             [np.mean([layers[i][j] for i, j in heads], axis=0) for heads in self._sources]
         )
         by_rows = (link_words(word_weights(maps, *words, rows=rows)) for rows in ERRORS.values())
-        return np.stack([agreement(each, gold) for each in (*chain(*by_rows), diagonal(gold))])
+        return np.stack([agreement(links, gold) for links in (*chain(*by_rows), diagonal(gold))])
 
-    def _of_heads(self, values: NDArray[Any], rows: Rows) -> NDArray[Any]:
+    def _of_heads(self, values: NDArray[np.int64], rows: Rows) -> NDArray[np.int64]:
         """(…, layers, heads, others) of values (…, aligners, others)."""
         first = [*ERRORS.values()].index(rows) * len(self._sources)
         layers, heads = self._size
@@ -131,17 +131,17 @@ class CrossAlignments:
         """`aer`, `aer_read` and the baseline `aer_diagonal`, over all pairs: each (layers,
         heads)."""
         counts = np.sum(self.counts, axis=0)
-        found = {name: error_rate(self._of_heads(counts, rows)) for name, rows in ERRORS.items()}
-        found["aer_diagonal"] = np.full_like(found["aer"], error_rate(counts[-1]))
-        return {name: each.astype(np.float32) for name, each in found.items()}
+        errors = {name: error_rate(self._of_heads(counts, rows)) for name, rows in ERRORS.items()}
+        errors["aer_diagonal"] = np.full_like(errors["aer"], error_rate(counts[-1]))
+        return {name: error.astype(np.float32) for name, error in errors.items()}
 
     def pair_errors(self) -> Floats:
         """The error of each single pair (pairs, layers, heads), by the rows better over all
         pairs."""
         errors = self.errors()
         counts = np.stack(self.counts)
-        one, other = (error_rate(self._of_heads(counts, rows)) for rows in ERRORS.values())
-        return np.where(errors["aer_read"] < errors["aer"], other, one).astype(np.float32)
+        predicted, read = (error_rate(self._of_heads(counts, rows)) for rows in ERRORS.values())
+        return np.where(errors["aer_read"] < errors["aer"], read, predicted).astype(np.float32)
 
 
 def align_gold(

@@ -76,7 +76,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
     columns = drawn_groups(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)
     cells = np.ix_([row.start for row in rows], [column.start for column in columns])
-    read = {each.name: getattr(view, each.name) for each in fields(HeadMap)} | {
+    read = {entry.name: getattr(view, entry.name) for entry in fields(HeadMap)} | {
         "query_tokens": read_tokens(view.query_tokens, rows),
         "predicted_tokens": view.predicted_tokens and read_tokens(view.predicted_tokens, rows),
         "key_tokens": read_tokens(view.key_tokens, columns),
@@ -116,9 +116,9 @@ def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
     differences = [difference(getattr(drawn, name), array, 1.0) for name, array in expected.items()]
     for name in set(NUMBERS) - expected.keys():
         numbers = getattr(drawn, name)
-        whole = getattr(view, name)
+        recorded = getattr(view, name)
         if numbers is not None:  # words have no score
-            cells = whole[np.ix_(rows.argmax(1), columns.argmax(1))]
+            cells = recorded[np.ix_(rows.argmax(1), columns.argmax(1))]
             differences.append(0.0 if np.array_equal(numbers, cells, equal_nan=True) else np.inf)
     labels = (
         _named(drawn.query_tokens, view.query_tokens, rows),
@@ -146,13 +146,13 @@ def _named(names: Sequence[str], pieces: Sequence[str], members: Array) -> bool:
     if len(names) != len(members):
         return False
     for name, places in zip(names, members.astype(bool), strict=True):
-        own = [pieces[place] for place in np.flatnonzero(places).tolist()]
-        if len(own) == 1:
-            right = name == own[0]
-        elif any(map(in_bytes, own)):  # parts of characters have a name only together
-            right = (name,) == read_tokens(own, [Group(0, len(own), "")])
+        spelling = [pieces[place] for place in np.flatnonzero(places).tolist()]
+        if len(spelling) == 1:
+            right = name == spelling[0]
+        elif any(map(in_bytes, spelling)):  # parts of characters have a name only together
+            right = (name,) == read_tokens(spelling, [Group(0, len(spelling), "")])
         else:
-            right = _letters(name) == _letters(spelled(own))
+            right = _letters(name) == _letters(spelled(spelling))
         if not right:
             return False
     return True

@@ -48,16 +48,16 @@ def links(
     if not targets or not sources:
         return {}
     merged = merge_words(weights, targets, sources)
-    found = {}
-    content = np.array([sort_of(each, TARGET_LANGUAGES) == CONTENT for each in targets])
+    by_start = {}
+    content = np.array([sort_of(word, TARGET_LANGUAGES) == CONTENT for word in targets])
     for row, target in enumerate(targets):
         best = int(merged[row].argmax())
         source = sources[best]
         rivals = merged[content if content[row] else slice(None), best]
         if sort_of(source, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
             distance = abs(source.start / len(source_tokens) - target.start / len(weights))
-            found[target.start] = WordLink(target, source, float(merged[row, best]), distance)
-    return found
+            by_start[target.start] = WordLink(target, source, float(merged[row, best]), distance)
+    return by_start
 
 
 def text_words(tokens: Sequence[str]) -> list[Group]:
@@ -75,19 +75,16 @@ def telling_step(
 ) -> int:
     """The step (from 0) with the most telling link: of content words, away from the diagonal, if
     any."""
-    words = [replace(each, stop=each.start + 1) for each in text_words(target_tokens)]
-    linked, known = (
-        links(each, source_tokens, words)
-        for each in (weights, weights if aligned is None else aligned)
-    )
+    words = [replace(word, stop=word.start + 1) for word in text_words(target_tokens)]
+    linked = links(weights, source_tokens, words)
+    known = linked if aligned is None else links(aligned, source_tokens, words)
 
     def merit(word: Group) -> tuple[int, float]:
         """First the sort of a word and that of its partner, then its link."""
-        sort, link, other = (
-            sort_of(word, TARGET_LANGUAGES),
-            *(x.get(word.start) for x in (linked, known)),
-        )
-        if link is None or other is None or link.source != other.source:
+        sort = sort_of(word, TARGET_LANGUAGES)
+        link = linked.get(word.start)
+        aligner_link = known.get(word.start)
+        if link is None or aligner_link is None or link.source != aligner_link.source:
             return sort, 0.0
         if sort < CONTENT or sort_of(link.source, SOURCE_LANGUAGES) < CONTENT:
             return sort, link.weight * _NEAR
@@ -102,8 +99,8 @@ def glosses(
 ) -> dict[int, str]:
     """The source word behind each linked target word, by the position (from 0) of the word's first
     piece."""
-    found = links(weights, source_tokens, text_words(target_tokens))
-    return {start: link.source.text for start, link in found.items()}
+    by_start = links(weights, source_tokens, text_words(target_tokens))
+    return {start: link.source.text for start, link in by_start.items()}
 
 
 def heads_that_show(run: Translation, target: str, source: str, least: float) -> dict[Head, float]:
@@ -116,15 +113,15 @@ def heads_that_show(run: Translation, target: str, source: str, least: float) ->
     keys = find_word(run.source_tokens, source)
     if row is None or keys is None or run.attention is None:
         return {}
-    found = {}
+    showing = {}
     for layer in range(run.config.sites[AttentionKind.CROSS].n_layers):
         for head, weights in enumerate(
             run.attention.weights(AttentionKind.CROSS, layer)[:, row[0]]
         ):
             weight = float(weights[keys[0] : keys[1] + 1].sum())
             if keys[0] <= int(np.argmax(weights)) <= keys[1] and weight >= least:
-                found[layer, head] = weight
-    return dict(sorted(found.items(), key=lambda each: -each[1]))
+                showing[layer, head] = weight
+    return dict(sorted(showing.items(), key=lambda entry: -entry[1]))
 
 
 def shared_heads(claims: Sequence[dict[Head, float]]) -> list[Head | None]:
@@ -132,8 +129,8 @@ def shared_heads(claims: Sequence[dict[Head, float]]) -> list[Head | None]:
     it."""
     every = {
         head: [claim[head] for claim in claims if head in claim]
-        for shown in claims
-        for head in shown
+        for heads in claims
+        for head in heads
     }
     most = max(every, key=lambda head: (len(every[head]), sum(every[head])), default=None)
-    return [most if most in shown else next(iter(shown), None) for shown in claims]
+    return [most if most in heads else next(iter(heads), None) for heads in claims]

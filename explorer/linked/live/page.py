@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from explorer.linked import served
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side, version
@@ -32,7 +32,7 @@ MOST = 128
 """Most tokens a side of what the page translates."""
 REFERENCES = 8
 """Runs of the Python package that the page repeats."""
-ENTRY, ENGINE = "live-1/live.js", "engine-1/engine.js"
+ENTRY, ENGINE = "live/live.js", "engine/engine.js"
 _CARD = '<details class="live-card"><summary>The card of the model</summary><pre>{}</pre></details>'
 _OFF = ", {name} is off: its output is 0, so these weights reach nothing."
 _USUAL = (
@@ -67,48 +67,56 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     if not runs:
         raise LiveError(f"No text to start from has at most {MOST} tokens a side.")
     known = Known.of(model, path)
-    first, *others = runs.values()
-    more = (_short(model, each) for each in _USUAL[: REFERENCES - len(runs)])
-    references = [first, *others, *filter(None, more)][:REFERENCES]
-    _, data = side(first, known, "", "", "", "", ((), ()), {})
-    shown = {
+    first = next(iter(runs.values()))
+    more = (_short(model, text) for text in _USUAL[: REFERENCES - len(runs)])
+    references = [*runs.values(), *filter(None, more)][:REFERENCES]
+    _, data = side(first, known)
+    settings = {
         "config": json.loads((path / "config.json").read_text("utf-8")),
         "forbidden": [token for (token,) in model.rules.forbidden],
         "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
-        "kernel": base64.b64encode(
-            (scripts.static() / "engine-1/kernel.wasm").read_bytes()
-        ).decode(),
+        "kernel": base64.b64encode((served.scripts() / "engine/kernel.wasm").read_bytes()).decode(),
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
         "usual": (model.heads or {}).get("unsure_below"),
     }
-    files = []  # parts of the page that no browser shows
-    for name in () if folder else (WEIGHTS, PIECES):
-        zipped = base64.b64encode(zlib.compress((path / name).read_bytes(), 9)).decode()
-        files.append(f'<script type="text/plain" id="{name}">{zipped}</script>')
-    connect = "connect-src 'self'; " * folder
-    policy = POLICY.replace(
-        "script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'"
-    )
+    card = read_card(path)
     return _FRAME.format(
-        policy=html.escape(f"{connect}worker-src blob:; {policy}"),
+        policy=html.escape(_policy(folder)),
         title=safe(f"{model.name} translates in this page"),
-        style="\n".join(
-            (scripts.style(), (scripts.static() / "live-1/live.css").read_text("utf-8"))
-        ),
+        style="\n".join((scripts.style(), (served.scripts() / "live/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(
             f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)
         ),
-        card=_CARD.format(safe(card)) if (card := read_card(path)) else "",
+        card=_CARD.format(safe(card)) if card else "",
         proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
-        page=json.dumps(shown, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
-        files="\n".join(files),
+        page=json.dumps(settings, ensure_ascii=False, separators=(",", ":")).replace(
+            "<", "\\u003c"
+        ),
+        files="" if folder else "\n".join(_inside(path / name) for name in (WEIGHTS, PIECES)),
         engine=_script(ENGINE),
         script=_script(ENTRY),
     )
+
+
+def _policy(folder: bool) -> str:
+    """What the page may do: run the engine in a worker, and fetch files only if they stay beside
+    it."""
+    policy = POLICY.replace(
+        "script-src 'unsafe-inline'", "script-src 'unsafe-inline' 'wasm-unsafe-eval'"
+    )
+    if folder:
+        return f"connect-src 'self'; worker-src blob:; {policy}"
+    return f"worker-src blob:; {policy}"
+
+
+def _inside(file: Path) -> str:
+    """A file as a part of the page that no browser shows."""
+    zipped = base64.b64encode(zlib.compress(file.read_bytes(), 9)).decode()
+    return f'<script type="text/plain" id="{file.name}">{zipped}</script>'
 
 
 def why_not(model: Translator, directory: Path) -> str:
@@ -116,25 +124,27 @@ def why_not(model: Translator, directory: Path) -> str:
     if not isinstance(model.config, TransformerConfig):
         return "This page runs Transformers; this model is recurrent."
     free = replace(model.rules, forbidden=()) == FREE and all(
-        len(each) == 1 for each in model.rules.forbidden
+        len(sequence) == 1 for sequence in model.rules.forbidden
     )
-    own = isinstance(model.tokenizer, Tokenizer) and free and not model.config.languages
-    if not own or not all((directory / name).is_file() for name in (WEIGHTS, PIECES)):
+    runs = isinstance(model.tokenizer, Tokenizer) and free and not model.config.languages
+    if not runs or not all((directory / name).is_file() for name in (WEIGHTS, PIECES)):
         return "This page runs models as this package saves them; this one is of another family."
     return ""
 
 
 def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
     """Sentences to start from, with their labels."""
-    found: Sequence[Example] = ()
-    with suppress(CheckpointError):
-        found = read_examples(directory / EXAMPLES_FILE) if not texts else ()
-    if found:
-        return {each.text: each.label for each in found}
-    card = read_card(directory)
-    task = stated(card).toy
-    own = [pair.source for pair in toy_data(*task).valid[:REFERENCES]] if task else _USUAL
-    return {text: text if len(text) < 24 else f"{text[:22]}…" for text in texts or own}
+    if not texts:
+        examples: Sequence[Example] = ()
+        with suppress(CheckpointError):
+            examples = read_examples(directory / EXAMPLES_FILE)
+        if examples:
+            return {example.text: example.label for example in examples}
+        task = stated(read_card(directory)).toy
+        texts = _USUAL
+        if task is not None:
+            texts = [pair.source for pair in toy_data(*task).valid[:REFERENCES]]
+    return {text: text if len(text) < 24 else f"{text[:22]}…" for text in texts}
 
 
 def _short(model: Translator, text: str) -> Translation | None:
@@ -144,7 +154,7 @@ def _short(model: Translator, text: str) -> Translation | None:
     return run if len(run.target_tokens) <= MOST else None
 
 
-def _reference(model: Translator, run: Translation) -> dict[str, Any]:
+def _reference(model: Translator, run: Translation) -> dict[str, object]:
     """What the page compares itself with: ids, log-probabilities, and a row of weights of each
     kind."""
     rows = []
@@ -152,7 +162,7 @@ def _reference(model: Translator, run: Translation) -> dict[str, Any]:
         weights = run.weights(kind, layers - 1, heads - 1)
         row = len(weights) // 2
         rows.append(
-            (kind, layers - 1, heads - 1, row, [round(float(each), 7) for each in weights[row]])
+            (kind, layers - 1, heads - 1, row, [round(float(weight), 7) for weight in weights[row]])
         )
     return {
         "text": run.source_text,
@@ -166,9 +176,9 @@ def _reference(model: Translator, run: Translation) -> dict[str, Any]:
 def _about(model: Translator, known: Known, directory: Path) -> str:
     card = read_header(directory)
     name = card.license_name or card.license
-    licence = f" Licence of the weights: {name}." * bool(name)
+    licence = f" Licence of the weights: {name}." if name else ""
     size = (directory / WEIGHTS).stat().st_size / 1e6
-    languages = f" ({known.languages})" * bool(known.languages)
+    languages = f" ({known.languages})" if known.languages else ""
     return (
         f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no "
         f"network.{licence}"
@@ -177,7 +187,7 @@ def _about(model: Translator, known: Known, directory: Path) -> str:
 
 @cache
 def _script(entry: str) -> str:
-    return scripts.joined(scripts.static(), entry, scripts.REPLACED)
+    return scripts.joined(served.scripts(), entry, scripts.REPLACED)
 
 
 _FRAME = """<!doctype html>
@@ -236,9 +246,9 @@ _SURROGATES = range(0xD800, 0xE000)
 @cache
 def typing_tables(
     special: tuple[str, ...] = (words.PAD, words.BOS, words.EOS, words.UNK),
-) -> dict[str, Any]:
-    """Tables of `static/engine-1`, for JSON; a set of characters is lengths left out, and in it, in
-    turns.
+) -> dict[str, object]:
+    """Tables of the scripts in `engine`, for JSON; a set of characters is lengths left out, and in
+    it, in turns.
 
     `special`: the vocabulary's special pieces, whose names no other piece of it has.
     """

@@ -31,30 +31,30 @@ _WAY = re.compile(r"(beam|sample)-(\d+)")
 
 def in_words(change: Intervention, run: Translation | None = None) -> str:
     """A change as people read it."""
-    told = str(change)
+    words = str(change)
     if isinstance(change, OF_TOKENS):
-        told = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", told)
+        words = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", words)
     if (
         isinstance(change, Hide)
         and run is not None
         and change.source_token < len(run.source_tokens)
     ):
         where = f"source token {labels.count(change.source_token)}"
-        told = told.replace(
+        words = words.replace(
             where, f"{where}, “{labels.piece(run.source_tokens[change.source_token])}”,"
         )
-    return told
+    return words
 
 
-def told_apart(one: Translation, other: Translation) -> list[str]:
+def told_apart(first: Translation, second: Translation) -> list[str]:
     """A name for each of two runs: what differs first of model, text, changes, method, and
     output."""
     for names in (
-        (one.model, other.model),
-        (_quoted(one.source_text), _quoted(other.source_text)),
-        tuple("changed" if each.interventions else "as it is" for each in (one, other)),
-        (one.method, other.method),
-        (_quoted(one.text), _quoted(other.text)),
+        (first.model, second.model),
+        (_quoted(first.source_text), _quoted(second.source_text)),
+        tuple("changed" if run.interventions else "as it is" for run in (first, second)),
+        (first.method, second.method),
+        (_quoted(first.text), _quoted(second.text)),
     ):
         if names[0] != names[1]:
             return [f"A · {names[0]}", f"B · {names[1]}"]
@@ -68,13 +68,12 @@ def _quoted(text: str) -> str:
 def unchanged(run: Translation, model: Translator) -> Translation:
     """A changed run without its changes: decoded in the same way if that is known, else forced."""
     if run.method != "forced":
-        again = _decoded(run, model, run.interventions, capture=False)
-        if again.target_ids == run.target_ids:
+        repeated = _decoded(run, model, run.interventions, capture=False)
+        if repeated.target_ids == run.target_ids:
             return _decoded(run, model, ())
-    given: tuple[Any, ...] = (
-        (run.source_text, run.target_ids) if run.source_tokens else (run.target_ids,)
-    )
-    return model.force(*given)
+    if run.source_tokens:
+        return model.force(run.source_text, run.target_ids)
+    return model.force(run.target_ids)
 
 
 def _decoded(
@@ -84,11 +83,10 @@ def _decoded(
 
     options: dict[str, Any] = {"beam_size": 1, "interventions": changes, "capture": capture}
     if way := _WAY.fullmatch(run.method):
-        options |= (
-            {"beam_size": int(way[2])}
-            if way[1] == "beam"
-            else {"sample": Sampling(seed=int(way[2]))}
-        )
+        if way[1] == "beam":
+            options["beam_size"] = int(way[2])
+        else:
+            options["sample"] = Sampling(seed=int(way[2]))
     if not is_end(run.target_tokens[-1]):
         options["max_length"] = len(run.target_tokens)
     if run.source_tokens:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 
-from explorer.linked.living.scripts import static
+from explorer.linked.served import scripts
 from explorer.linked.view import wire
 
 _NAMES: Mapping[object, str] = {
@@ -78,7 +78,7 @@ def _type(hint: object, written: dict[str, str]) -> str:
 
 def file() -> Path:
     """The file beside the scripts of the linked view."""
-    return next(static().glob("linked_view-*")) / "feeds.d.ts"
+    return scripts() / "linked_view" / "feeds.d.ts"
 
 
 if __name__ == "__main__":

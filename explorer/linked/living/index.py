@@ -3,14 +3,18 @@
 import html
 from collections.abc import Mapping
 
+from explorer.linked.served import scripts
+
 
 def index(pages: Mapping[int, tuple[str, str]]) -> str:
     """The page: a link to each of the pages beside it."""
-    rows = (
-        f'<li value="{number}"><a href="{number}.html">{html.escape(text)}</a><br>{html.escape(translation)}'
+    rows = [
+        f'<li value="{number}"><a href="{number}.html">{html.escape(text)}</a>'
+        f"<br>{html.escape(translation)}"
         for number, (text, translation) in pages.items()
-    )
-    return _INDEX.format(listed="\n".join(rows))
+    ]
+    style = (scripts() / "living" / "index.css").read_text("utf-8").strip()
+    return _INDEX.format(style=style, listed="\n".join(rows))
 
 
 _INDEX = """<!doctype html>
@@ -20,8 +24,7 @@ _INDEX = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Runs</title>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem; }}
+{style}
 </style>
 </head>
 <body>

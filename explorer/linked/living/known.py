@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from explorer.lenses.words.languages import languages_in_words
 from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from explorer.linked.view.strips import Example, read_examples
-from explorer.linked.view.wire import Gloss
+from explorer.linked.view.wire import Gloss, MapFeed
 from transformer.config import Head, TransformerConfig
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, read_header
@@ -73,17 +73,16 @@ class Known:
             tuple((layer, head) for layer, head in best["heads"]), best["rows"]
         )
         roles: Roles = {} if directory is None else surveyed(Path(directory))
-        found = cls(sha256, opens, aligner, roles)
+        known = cls(sha256, opens, aligner, roles)
         if directory is not None:
-            found = replace(
-                found, languages=languages_in_words(read_header(Path(directory)).language)
-            )
+            languages = languages_in_words(read_header(Path(directory)).language)
+            known = replace(known, languages=languages)
             with suppress(CheckpointError):
-                found = replace(found, examples=read_examples(Path(directory) / EXAMPLES_FILE))
+                known = replace(known, examples=read_examples(Path(directory) / EXAMPLES_FILE))
         if model is None:
-            return found
+            return known
         measuring = Measuring(model)
-        return replace(found, measure=measuring.map, why=measuring.why)
+        return replace(known, measure=measuring.map, why=measuring.why)
 
 
 Measure = Callable[[Translation, str, HeadMap], HeadMap]
@@ -105,36 +104,39 @@ _SAYS = (
 class Measuring:
     """Measures runs of a translator; a second pass over each run has what that needs."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Translator) -> None:
         self.model = model
         self.run: Translation | None = None
+        self.retraced: Translation | None = None
 
-    def _again(self, run: Translation) -> Translation:
+    def _retraced(self, run: Translation) -> Translation:
+        """The run with all that a measure needs, made once."""
         from transformer.translator import retrace  # PyTorch is there, as the model is
 
-        if self.run is not run:
-            self.run, self.again = run, retrace(self.model, run)
-        return self.again
+        if self.run is not run or self.retraced is None:
+            self.retraced = retrace(self.model, run)
+            self.run = run
+        return self.retraced
 
     def map(self, run: Translation, measure: str, view: HeadMap) -> HeadMap:
         """A ``Measure``."""
         from explorer.lenses.measures.effect import effect_in, effect_map
         from explorer.lenses.measures.stream import carried, carried_map
 
-        again = self._again(run)
+        retraced = self._retraced(run)
         at = (view.kind, view.layer, view.head)
         if measure == "carried":
-            return carried_map(view, carried(self.model.model, again, *at))
-        return effect_map(view, effect_in(self.model, again, *at, view.window))
+            return carried_map(view, carried(self.model.model, retraced, *at))
+        return effect_map(view, effect_in(self.model, retraced, *at, view.window))
 
     def why(self, run: Translation, step: int) -> str:
         """A ``Why``: the difference of two logits, in words and as tables."""
         from explorer.lenses.measures.attribution import alti, attribution, by_source
         from explorer.lenses.measures.effect import on_difference
 
-        again = self._again(run)
+        retraced = self._retraced(run)
         model = self.model.model
-        written = again.steps[step]
+        written = retraced.steps[step]
         rival = next(
             (
                 alternative
@@ -144,30 +146,31 @@ class Measuring:
             None,
         )
         pair = written.token_id, None if rival is None else rival.token_id
-        found = attribution(model, again, step, *pair)
-        columns = {"part read there": by_source(model, again, step, *pair)}
+        parts = attribution(model, retraced, step, *pair)
+        columns = {"part read there": by_source(model, retraced, step, *pair)}
         if rival is not None:
             columns["difference without it"] = on_difference(
-                self.model, again, step, rival.token_id
+                self.model, retraced, step, rival.token_id
             )
-        shares = alti(model, again)
+        shares = alti(model, retraced)
         columns["share (ALTI+)"] = shares.source[step]
-        report = again.audit().joined(found.audit).joined(shares.audit)
+        report = retraced.audit().joined(parts.audit).joined(shares.audit)
         sources = labels.names(run.source_tokens)
         most = sources[int(np.argmax(np.abs(columns["part read there"])))]
         logit = f"“{quote(written.token)}”" + (
             "" if rival is None else f" over “{quote(rival.token)}”"
         )
         says = (
-            f"{logit} by {found.total:.2f}; the largest part through cross-attention was read at "
+            f"{logit} by {parts.total:.2f}; the largest part through cross-attention was read at "
             f"“{most}”."
         )
         by_token = zip(sources, *(column.tolist() for column in columns.values()), strict=True)
         return (
-            f'<details class="living-why" open><summary>Why “{html.escape(quote(written.token))}”, step '
-            f"{labels.count(step)}?</summary>\n<p>{html.escape(says)} {_SAYS}</p>\n"
+            '<details class="living-why" open><summary>'
+            f"Why “{html.escape(quote(written.token))}”, step {labels.count(step)}?</summary>\n"
+            f"<p>{html.escape(says)} {_SAYS}</p>\n"
             f"{_table(('source token', *columns), by_token)}\n"
-            f"{_table(('what wrote the last stream', 'nats'), found.largest(WRITERS))}\n"
+            f"{_table(('what wrote the last stream', 'nats'), parts.largest(WRITERS))}\n"
             f"<p>{html.escape(str(badge(report, derived=True)['text']))}</p></details>"
         )
 
@@ -184,35 +187,37 @@ def _table(names: Iterable[str], rows: Iterable[tuple[str, *tuple[float, ...]]])
 def measured(
     views: Mapping[Head, HeadMap],  # the heads of a kind that are measured
     measure: Callable[[HeadMap], HeadMap],
-    feed: Callable[[ReadView], Mapping[str, Any]],  # the feed of a map
-    shared: Mapping[str, Any],  # what feeds of weights share
-) -> tuple[dict[str, Any], list[packed.Bytes]]:
+    feed: Callable[[ReadView], MapFeed],  # the feed of a map
+    shared: Mapping[str, object],  # what feeds of weights share
+) -> tuple[dict[str, object], list[packed.Bytes]]:
     """What feeds of these heads say, and their cells: two bytes of a share, a float32 of the
     measure."""
     heads: list[Head] = []
-    own, cells, numbers = [], [], []
+    feeds = []
+    cells = []
+    numbers = []
     for at, view in views.items():
-        found = measure(view)
-        if found.measured is None:  # a map of too many cells
+        lens = measure(view)
+        if lens.measured is None:  # a map of too many cells
             continue
-        told = dict(feed(read_view(found, Reading())))
-        figure = json.loads(told["figure"])
+        page_feed = feed(read_view(lens, Reading()))
+        figure = json.loads(page_feed["figure"])
         figure["data"][0] |= {"z": None, "customdata": None}
-        told["figure"] = to_json(figure)
+        values = {**page_feed, "figure": to_json(figure)}
         heads.append(at)
-        own.append(
+        feeds.append(
             {
                 name: value
-                for name, value in told.items()
+                for name, value in values.items()
                 if value != shared[name] and name != "acts"
             }
         )
-        cells.append((found.weights, found.mask))
-        numbers.append(np.nan_to_num(found.measured).astype("<f4"))
+        cells.append((lens.weights, lens.mask))
+        numbers.append(np.nan_to_num(lens.measured).astype("<f4"))
     if not heads:
         return {}, []
-    levels, beside = packed.cells(*(np.array(each) for each in zip(*cells, strict=True)))
-    return {"heads": heads, "own": own}, [levels, beside, np.array(numbers).view(np.uint8)]
+    levels, beside = packed.cells(*(np.array(arrays) for arrays in zip(*cells, strict=True)))
+    return {"heads": heads, "own": feeds}, [levels, beside, np.array(numbers).view(np.uint8)]
 
 
 def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None:

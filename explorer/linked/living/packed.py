@@ -43,8 +43,8 @@ def scores(raw: np.ndarray) -> tuple[Bytes, Bytes] | None:
     hundredths = np.rint(100 * raw.astype(np.float64)) + _ZERO
     if not ((hundredths >= 0) & (hundredths < 2 * _ZERO)).all():
         return None
-    whole = hundredths.astype(np.uint16)
-    return (whole & 255).astype(np.uint8), (whole >> 8).astype(np.uint8)
+    words = hundredths.astype(np.uint16)
+    return (words & 255).astype(np.uint8), (words >> 8).astype(np.uint8)
 
 
 def packed(values: Mapping[str, object], arrays: Iterable[Bytes]) -> bytes:

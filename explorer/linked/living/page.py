@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
 import transformer
@@ -65,13 +65,16 @@ def page(
     NotCapturedError, PageError, or CellError if weights are not from 0 to 1.
     """
     known = Known.of(model, directory)
+    pair: tuple[Translation, Known] | None
     if beside is not None:
         same = beside_model is None and beside.model == run.model
-        other = known if same else Known.of(beside_model, beside_directory)
-        return written(run, known, place, heads, (beside, other), measures, why)
-    if run.interventions and model is not None:
-        return written(run, known, place, heads, (unchanged(run, model), known), measures, why)
-    return written(run, known, place, heads, measures=measures, why=why)
+        of_beside = known if same else Known.of(beside_model, beside_directory)
+        pair = (beside, of_beside)
+    elif run.interventions and model is not None:
+        pair = (unchanged(run, model), known)
+    else:
+        pair = None
+    return written(run, known, place, heads, beside=pair, measures=measures, why=why)
 
 
 def written(
@@ -84,37 +87,56 @@ def written(
     why: Sequence[int] = (),
 ) -> str:
     """``page`` of a run, or of two, with what is known of their models."""
-    sides = [(run, known)]
-    names = [""]
-    if beside is not None:
-        sides = [*sides, (beside[0], replace(beside[1], glosses=None))]
-        names = told_apart(run, beside[0])
-    steps = max(len(each.target_tokens) for each, _ in sides)
-    parts = []
-    for number, (name, (each, model)) in enumerate(zip(names, sides, strict=True)):
-        pair = {"paired": True, "steps": steps} if beside else {}
-        own = measures
-        reasons = () if number else why
-        if number and why_not(each, measures, model.measure is not None):
-            own = ()  # the run beside may be one that cannot be measured
-        ends = f"-{number + 1}" if number else ""
-        parts.append(
-            side(each, model, place, heads * (not number), name, ends, (own, reasons), pair)
-        )
-    title = safe(" | ".join(" → ".join(_texts(each))[: 120 // len(sides)] for each, _ in sides))
-    shown = "\n".join(side for side, _ in parts)
+    runs = [run]
+    if beside is None:
+        sides = [side(run, known, place=place, heads=heads, measures=measures, why=why)]
+    else:
+        runs.append(beside[0])
+        pair = {"paired": True, "steps": max(len(one.target_tokens) for one in runs)}
+        names = told_apart(*runs)
+        if why_not(beside[0], measures, beside[1].measure is not None):
+            measured: Sequence[str] = ()  # the run beside may be one that cannot be measured
+        else:
+            measured = measures
+        sides = [
+            side(
+                run,
+                known,
+                place=place,
+                heads=heads,
+                name=names[0],
+                measures=measures,
+                why=why,
+                pair=pair,
+            ),
+            side(
+                beside[0],
+                replace(beside[1], glosses=None),
+                place=place,
+                name=names[1],
+                ends=_SECOND,
+                measures=measured,
+                pair=pair,
+            ),
+        ]
+    title = safe(" | ".join(" → ".join(_texts(one))[: 120 // len(runs)] for one in runs))
+    content = "\n".join(text for text, _ in sides)
     return _FRAME.format(
         policy=html.escape(POLICY),
         title=title,
         style=scripts.style(),
         pair=" living-pair" if beside else "",
-        sides=shown,
+        sides=content,
         runs="\n".join(
-            _script(f"run{'-2' * bool(i)}", data, place, title, shown)
-            for i, (_, data) in enumerate(parts)
+            _script(f"run{ends}", data, place, title, content)
+            for ends, (_, data) in zip(("", _SECOND), sides, strict=False)
         ),
         script=scripts.script(),
     )
+
+
+_SECOND = "-2"
+"""The end of the ids of the run beside another."""
 
 
 def _script(name: str, data: str, place: str, title: str, content: str) -> str:
@@ -132,71 +154,89 @@ def _one_space(source: str) -> str:
 
 
 def _texts(run: Translation) -> list[str]:
-    return [text for text in (run.source_text * bool(run.source_tokens), run.text) if text]
+    texts = [run.source_text, run.text] if run.source_tokens else [run.text]
+    return [text for text in texts if text]
 
 
 def side(
     run: Translation,
     known: Known,
-    place: str,
-    heads: str,
-    name: str,  # what tells the run from the one beside it
-    number: str,  # end of its ids
-    asked_of: tuple[Sequence[str], Sequence[int]],  # the measures, and the steps that are explained
-    pair: Mapping[str, object],  # what its view is told of the one beside it
+    *,
+    place: str = "",  # where it opens
+    heads: str = "",  # those that are whole in a long run
+    name: str = "",  # what tells the run from the one beside it
+    ends: str = "",  # end of its ids
+    measures: Sequence[str] = (),
+    why: Sequence[int] = (),  # the steps that are explained, from 1
+    pair: Mapping[str, object] | None = None,  # what its view is told of the one beside it
 ) -> tuple[str, str]:
     """The HTML of a run, and its data."""
-    if run.attention is None:
-        raise NotCapturedError("Attention was not recorded; translate with capture=True.")
-    measures, steps = asked_of
-    longest = max(len(run.source_tokens), len(run.target_tokens))
-    if longest > MOST:
-        raise PageError(
-            f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}."
-        )
-    if measures and (why := why_not(run, measures, known.measure is not None)):
-        raise PageError(why)
-    asked = _named(heads, run.config.sizes)
-    shown = _named(place, run.config.sizes, strict=False)
-    kinds: dict[str, AttentionMaps] = {
-        str(kind): AttentionMaps(
-            run, str(kind), known, asked[kind] or shown[kind], longest, measures
-        )
-        for kind in map(str, run.config.sites)
+    kinds = _maps(run, known, place, heads, measures)
+    texts = {
+        "about": [_about(run, known)],
+        "texts": _texts(run),
+        "proof": _proof(run, known, kinds),
     }
-    said = {"about": [_about(run, known)], "texts": _texts(run), "proof": _proof(run, known, kinds)}
     if run.interventions:
-        said["changes"] = [
+        texts["changes"] = [
             f"Changed: {in_words(intervention, run)}." for intervention in run.interventions
         ]
-    spec = {"view": f"{HOME.view}{number}", **pair}
     values = {
-        **_content(run, known, kinds, spec),
-        "said": said,
+        **_content(run, known, kinds, {"view": f"{HOME.view}{ends}", **(pair or {})}),
+        "said": texts,
         "kinds": {name: kind.values for name, kind in kinds.items()},
     }
     arrays = [array for kind in kinds.values() for array in kind.arrays]
     data = base64.b64encode(packed.packed(values, arrays)).decode()
     lines = {
-        what: "\n".join(f'<p dir="auto">{safe(text)}</p>' for text in said.get(what, ()))
-        for what in ("about", "texts", "changes", "proof")
+        paragraphs: "\n".join(
+            f'<p dir="auto">{safe(text)}</p>' for text in texts.get(paragraphs, ())
+        )
+        for paragraphs in ("about", "texts", "changes", "proof")
     }
-    head = (
-        f'<h2 class="living-name">{safe(name)}<span id="end{number}" role="status"></span></h2>\n'
-        if name
-        else ""
-    )
-    reasons = "\n".join(_reason(run, known, step) for step in steps)
-    return _SIDE.format(n=number, head=head, why=reasons, **lines), data
+    head = ""
+    if name:
+        end = f'<span id="end{ends}" role="status"></span>'
+        head = f'<h2 class="living-name">{safe(name)}{end}</h2>\n'
+    reasons = "\n".join(_reason(run, known, step) for step in why)
+    return _SIDE.format(n=ends, head=head, why=reasons, unchecked=_UNCHECKED, **lines), data
+
+
+def _maps(
+    run: Translation, known: Known, place: str, heads: str, measures: Sequence[str]
+) -> dict[str, AttentionMaps]:
+    """The maps of a run by kind; NotCapturedError or PageError if a page cannot have them."""
+    if run.attention is None:
+        raise NotCapturedError("Attention was not recorded; translate with capture=True.")
+    longest = max(len(run.source_tokens), len(run.target_tokens))
+    if longest > MOST:
+        raise PageError(
+            f"A page holds runs of at most {MOST:,} tokens a side; this one has {longest:,}."
+        )
+    if measures and (reason := why_not(run, measures, known.measure is not None)):
+        raise PageError(reason)
+    requested = _named(heads, run.config.sizes)
+    opened = _named(place, run.config.sizes, strict=False)
+    return {
+        kind: AttentionMaps(
+            run,
+            kind,
+            known,
+            chosen=requested[kind] or opened[kind],
+            longest=longest,
+            measures=measures,
+        )
+        for kind in map(str, run.config.sites)
+    }
 
 
 def _about(run: Translation, known: Known) -> str:
     """What the page is, in the line at its top."""
-    sort = "a translation" if run.source_tokens else "a text"
+    sort = "A translation" if run.source_tokens else "A text"
     written = "forced on" if run.method == "forced" else "written by"
-    languages = f" ({known.languages})" * bool(known.languages)
+    languages = f" ({known.languages})" if known.languages else ""
     return (
-        f"{sort[0].upper()}{sort[1:]} {written} the model {run.model}{languages}, with every "
+        f"{sort} {written} the model {run.model}{languages}, with every "
         "attention head: one file of Attention explorer, which needs no network."
     )
 
@@ -227,39 +267,42 @@ def safe(text: str) -> str:
 def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[str, list[Head]]:
     """The heads that an address names, from 0, by kind; what it says wrongly is left out unless
     `strict`."""
-    found: dict[str, list[Head]] = {kind: [] for kind in sizes}
+    heads: dict[str, list[Head]] = {kind: [] for kind in sizes}
     for kind, value in parse_qsl(text, keep_blank_values=True):
-        at = (
-            [int(each) - 1 for each in value.split(".")]
-            if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", value)
-            else []
-        )
-        if (
-            kind in sizes
-            and at
-            and all(0 <= i < size for i, size in zip(at, sizes[kind], strict=True))
-        ):
-            found[kind].append((at[0], at[1]))
+        head = _head(value, sizes.get(kind, (0, 0)))
+        if head is not None:
+            heads[kind].append(head)
         elif strict:
             raise PageError(f"This run has no head {kind}={value}; heads are named like cross=3.5.")
-    return found
+    return heads
+
+
+def _head(text: str, size: Head) -> Head | None:
+    """A head as `3.5`, from 0; None if there is none of this name among so many layers and heads."""
+    if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", text):
+        return None
+    layer, head = (int(number) - 1 for number in text.split("."))
+    if 0 <= layer < size[0] and 0 <= head < size[1]:
+        return layer, head
+    return None
 
 
 def _content(
     run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], spec: Mapping[str, object]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
     focus = "cross" if "cross" in kinds else next(iter(kinds))
     sides = ("source", "target") if run.source_tokens else ("target",)
-    told = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0))
+    telling = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0))
     glosses = {}
     if known.aligner is not None and "cross" in kinds:
-        told = tell(run, known.aligner, kinds["cross"].opens)
-        glosses = (
-            glossed(told.glosses, known.aligner) if known.glosses is None else dict(known.glosses)
-        )
+        telling = tell(run, known.aligner, kinds["cross"].opens)
+        if known.glosses is None:
+            glosses = glossed(telling.glosses, known.aligner)
+        else:
+            glosses = dict(known.glosses)
     heads = {name: kind.opens for name, kind in kinds.items()}
-    step = told.step
+    step = telling.step
     if (example := known.example(run)) is not None and "cross" in kinds:
         glosses |= meant(run, example)
         claimed = claim_step(example, run.target_tokens)
@@ -332,16 +375,17 @@ def _written(kinds: Collection[AttentionMaps]) -> str:
     if all(kind.values["scored"] for kind in kinds):
         return "with three decimals, scores before the mask with two"
     fine = all(kind.values["fine"] for kind in kinds)
-    found = f"{'with three decimals' if fine else 'in the steps of the colours, 1/254'}; "
-    found += f"scores before the mask are in pages of up to {SCORED} tokens a side"
+    exactness = "with three decimals" if fine else "in the steps of the colours, 1/254"
+    words = f"{exactness}; scores before the mask are in pages of up to {SCORED} tokens a side"
     if any("whole" in kind.values for kind in kinds):
-        found += (
+        words += (
             f", all heads whole in those of up to {WHOLE}: here each is a pooled tile, and few are "
             "whole"
         )
-    return found
+    return words
 
 
+_UNCHECKED = "Not checked: scripts are blocked here, so only these texts are shown."
 _SIDE = """<div class="living-side">
 {head}<div id="about{n}" class="living-about">
 {about}
@@ -359,7 +403,7 @@ _SIDE = """<div class="living-side">
 <div id="proof{n}">
 {proof}
 </div>
-<p id="digest{n}" role="status">Not checked: scripts are blocked here, so only these texts are shown.</p>
+<p id="digest{n}" role="status">{unchecked}</p>
 </footer>
 </div>"""
 _FRAME = """<!doctype html>

@@ -6,10 +6,12 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path, PurePosixPath
 
-ENTRY = "living-1/living.js"
-REPLACED = {"linked_view-7/library.js": "living-1/drawing.js"}
+from explorer.linked.served import scripts
+
+ENTRY = "living/living.js"
+REPLACED = {"linked_view/library.js": "living/drawing.js"}
 """What fetches plotly.js in the app draws on a canvas in a file."""
-STYLES = ("linked_view-7/view.css", "living-1/living.css")
+STYLES = ("linked_view/view.css", "living/living.css")
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]*)";$', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) ([A-Za-z_$][\w$]*))", re.M)
 _LEFT = re.compile(r"^\s*(?:import|export)\b.*$|\bimport\s*[.(].*$", re.M)
@@ -25,23 +27,16 @@ class JoinError(ValueError):
     """A script cannot be joined with the others."""
 
 
-def static() -> Path:
-    """The folder of the scripts: beside app.py in a checkout, in the package where that is
-    installed."""
-    inside = Path(__file__).parents[1] / "static"
-    return inside if inside.is_dir() else Path(__file__).parents[3] / "static"
-
-
 @cache
 def style() -> str:
     """The style of a page, as one text."""
-    return "\n".join(_INDENT.sub("", (static() / name).read_text("utf-8")) for name in STYLES)
+    return "\n".join(_INDENT.sub("", (scripts() / name).read_text("utf-8")) for name in STYLES)
 
 
 @cache
 def script() -> str:
     """The script of a page."""
-    return joined(static(), ENTRY, REPLACED)
+    return joined(scripts(), ENTRY, REPLACED)
 
 
 def joined(folder: Path, entry: str, replaced: dict[str, str]) -> str:
@@ -76,7 +71,7 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
         wanted = _resolved(name, match[2])
         needs.append(replaced.get(wanted, wanted))
         names = [
-            " : ".join(each.split(" as ")) for each in map(str.strip, match[1].split(",")) if each
+            " : ".join(name.split(" as ")) for name in map(str.strip, match[1].split(",")) if name
         ]
         return f'const {{ {", ".join(names)} }} = modules["{needs[-1]}"];'
 
@@ -96,12 +91,12 @@ def _module(folder: Path, name: str, replaced: dict[str, str]) -> tuple[str, lis
 
 def _resolved(name: str, wanted: str) -> str:
     """The name of a module that another imports by a relative one."""
-    parts: list[str] = []
-    for part in (PurePosixPath(name).parent / wanted).parts:
-        if part == "..":
-            if not parts:
+    folders: list[str] = []
+    for folder in (PurePosixPath(name).parent / wanted).parts:
+        if folder == "..":
+            if not folders:
                 raise JoinError(f"{name} imports {wanted}, which is in no folder of scripts.")
-            parts.pop()
-        elif part != ".":
-            parts.append(part)
-    return "/".join(parts)
+            folders.pop()
+        elif folder != ".":
+            folders.append(folder)
+    return "/".join(folders)

@@ -1,2 +1,2 @@
-"""Strips, cursor, maps and bars that move together: what `static/linked_view-7/` is sent, and
-answers."""
+"""Strips, cursor, maps and bars that move together: what the scripts in `linked_view` are sent,
+and answer."""

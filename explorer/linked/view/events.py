@@ -55,17 +55,19 @@ def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | No
     if (
         not isinstance(chosen, list)
         or len(chosen) != 2
-        or not all(type(each) is int for each in chosen)
+        or not all(type(number) is int for number in chosen)
     ):
         return None
     step, token_id = chosen
-    return (step, token_id) if 0 <= step < limits.steps and token_id >= 0 else None
+    if 0 <= step < limits.steps and token_id >= 0:
+        return step, token_id
+    return None
 
 
 def presented(event: object) -> dict[str, bool]:
     """Whether the visitor presents, as `{"present": …}`; empty if the event does not say."""
-    told = event.get("present") if isinstance(event, Mapping) else None
-    return {"present": told} if isinstance(told, bool) else {}
+    present = event.get("present") if isinstance(event, Mapping) else None
+    return {"present": present} if isinstance(present, bool) else {}
 
 
 def picked_head(
@@ -80,4 +82,6 @@ def picked_head(
     layers, heads = sizes[head[0]]
     layer = _position(head[1], layers)
     number = _position(head[2], heads)
-    return {} if layer is None or number is None else {head[0]: (layer, number)}
+    if layer is None or number is None:
+        return {}
+    return {head[0]: (layer, number)}

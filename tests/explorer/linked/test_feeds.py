@@ -7,7 +7,7 @@ from typing import Literal, NotRequired, TypedDict, get_args, get_type_hints
 import pytest
 
 from explorer.linked.living import declare
-from explorer.linked.living.scripts import static
+from explorer.linked.served import scripts
 from explorer.linked.view import wire
 
 
@@ -48,6 +48,6 @@ def test_a_type_without_a_form_is_named():
 
 def test_each_kind_of_feed_has_a_script():
     draws = {get_args(get_type_hints(feed)["draw"])[0] for feed in get_args(wire.Feed)}
-    view = next(static().glob("linked_view-*/view.js")).read_text("utf-8")
+    view = (scripts() / "linked_view" / "view.js").read_text("utf-8")
     (classes,) = re.findall(r"const CLASSES = \{(.*?)\};", view, re.S)
     assert draws == {*re.findall(r"(\w+):", classes), "strips"}

@@ -25,7 +25,7 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from explorer.figures.base import captions, labels
 from explorer.linked.live.page import LiveError, live, typing_tables
-from explorer.linked.living.scripts import static
+from explorer.linked.served import scripts, static
 from explorer.linked.view.strips import chips
 from transformer import Translation, Translator, load_translator
 from transformer.config import TransformerConfig
@@ -38,7 +38,7 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.text.words import EOS
 
 ASSETS = static().parent / "assets"
-ENGINE = static() / "engine-1"
+ENGINE = scripts() / "engine"
 MODELS = ASSETS / "models"
 
 
@@ -428,7 +428,7 @@ def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
         "doubts": doubts,
         "effects": effects,
         "texts": texts,
-        "folder": (static() / "live-1").as_uri(),
+        "folder": (scripts() / "live").as_uri(),
     }
     doubted, effected, joined = json.loads(in_node(SAYS, given))
     usual = labels.percent(math.exp(-0.5)).replace("\xa0", " ")
@@ -449,8 +449,8 @@ def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
 DRAWS = """
 import { readFileSync } from "node:fs";
 const { folder, tables, pieces } = JSON.parse(readFileSync(0, "utf-8"));
-const { BrowserRun } = await import(`${folder}/live-1/run.js`);
-const { Writing } = await import(`${folder}/engine-1/chips.js`);
+const { BrowserRun } = await import(`${folder}/live/run.js`);
+const { Writing } = await import(`${folder}/engine/chips.js`);
 const shape = [pieces.length, pieces.length];
 const numbers = () => Float32Array.from({ length: shape[0] ** 2 }, () => 1 / shape[0]);
 const size = [1, 1];
@@ -478,7 +478,7 @@ process.stdout.write(JSON.stringify(drawn));
 
 def test_no_token_is_markup_under_the_pointer_or_beside_an_axis() -> None:
     pieces = ["▁<b>x", "▁&amp;", "▁#000001", "</s>"]
-    given = {"folder": static().as_uri(), "tables": typing_tables(), "pieces": pieces}
+    given = {"folder": scripts().as_uri(), "tables": typing_tables(), "pieces": pieces}
     for drawn in json.loads(in_node(DRAWS, given)):
         assert len(drawn) == 4 * len(pieces)
         assert [

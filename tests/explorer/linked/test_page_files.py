@@ -14,7 +14,8 @@ from living_pages import Opened
 
 from explorer.__main__ import main
 from explorer.linked.live.page import why_not
-from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, static, style
+from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, style
+from explorer.linked.served import scripts
 from transformer import interventions as do
 from transformer import load_translator
 from transformer.decoding import FREE
@@ -48,7 +49,7 @@ def test_what_cannot_be_joined_is_refused(tmp_path: Path, text: str, reason: str
 
 def test_the_page_s_script_has_each_module_once_and_fetches_nothing():
     made = script()
-    assert made == joined(static(), ENTRY, REPLACED)
+    assert made == joined(scripts(), ENTRY, REPLACED)
     names = re.findall(r'^modules\["(.*?)"\] = ', made, re.M)
     assert len(names) == len(set(names)) > 25
     assert not {*REPLACED} & {*names}

@@ -172,6 +172,16 @@ def test_something_is_always_left_to_choose():
     assert barred(rules, [each for each in range(PIECES) if each not in (EOS, START)]) == set()
 
 
+@pytest.mark.parametrize("fewest", [0, 1, 3])
+def test_the_end_may_be_written_right_after_the_fewest_tokens_and_not_before(fewest):
+    rules = SearchRules(min_tokens=fewest, end_id=EOS)
+    texts = [[A] * length for length in range(fewest + 2)]
+    assert [barred(rules, written) for written in texts] == [{EOS}] * fewest + [set()] * 2
+    tree = grow(12, 6, min_tokens=fewest, end_id=EOS)
+    ended = [ids for ids in map(tree.token_ids, tree.hypotheses) if ids[-1] == EOS]
+    assert min(ids.index(EOS) for ids in ended) == max(1, fewest)  # nothing ends after the start
+
+
 @pytest.mark.parametrize(("rules", "token"), [({"forced_start": 5}, 5), ({"forced_end": 2}, 2)])
 def test_a_token_that_the_model_s_rules_write_cannot_be_forbidden(rules, token):
     with pytest.raises(InterventionError, match=r"own rules put this token into every output"):

@@ -17,6 +17,7 @@ from explorer.app.address.page_values import Build
 from explorer.app.address.parameters import as_params, carried, parse
 from explorer.app.address.state import KEYS, State, changed, elsewhere
 from explorer.app.sections.inside import look, steps, what_if
+from explorer.linked.served import scripts
 from transformer import interventions as do
 
 KINDS = {name: key.kind for name, key in KEYS.items()}
@@ -314,7 +315,7 @@ def test_who_follows_the_links_from_home_sees_every_page_in_the_order_of_the_pag
 
 
 def test_every_word_of_the_glossary_has_two_sentences_and_a_place():
-    entries = json.loads((ROOT / "static" / "page-2" / "glossary.json").read_text(encoding="utf-8"))
+    entries = json.loads((scripts() / "page" / "glossary.json").read_text(encoding="utf-8"))
     for word, entry in entries.items():
         assert entry["written"], word
         assert entry["told"].endswith("."), word

@@ -4,11 +4,10 @@ uploads."""
 import asyncio
 import json
 import os
+import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from app_pages import run
@@ -34,11 +33,13 @@ from transformer.text.pairs import DataError
 
 ROOT = Path(__file__).parents[4]
 LONG = "one " * 200
+SESSION = "test session id"
+"""The name that AppTest gives its session."""
 
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No bounds are set, no other visits are counted, and those of a test are forgotten."""
+    """No bounds are set, and nobody is here."""
     for name in (
         HOSTED_VARIABLE,
         *hosted.KNOWN,
@@ -50,9 +51,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
         NICE,
     ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(visits, "_visits", set())
-    monkeypatch.setattr(visits, "_watched", set())
-    clear_session_resource_cache("test session id")  # the name that AppTest gives its session
+    leave_page()
 
 
 @pytest.fixture
@@ -200,139 +199,127 @@ def test_a_hosted_server_writes_nothing_outside_the_temporary_folder(tmp_path: P
 
 
 @pytest.mark.usefixtures("on")
-def test_what_is_too_long_is_never_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound comes before the splitter, which every page asks, several times a run."""
-    read = list[str]()
-    monkeypatch.setattr(examples, "clean", lambda text: read.append(text) or text)
-    too_long = "." * (hosted.TIMES * 300 + 1)
+def test_what_is_too_long_is_not_taken_apart_and_opens_as_typed() -> None:
     source = models.find("en-pt")
+    most = hosted.TIMES * 300
+    text = "We like  music. " * (most // 16) + "So we do"
+    too_long = text + "." * (most + 1 - len(text))
     assert examples.passage(source, State(text=too_long)) == ((too_long,), too_long)
     assert examples.whole(too_long) is None
-    assert not read
-    examples.passage(source, State(text=too_long[1:]))
-    assert read == [too_long[1:]]
+    parts, first = examples.passage(source, State(text=too_long[1:]))
+    assert (len(parts), first) == (most // 16 + 1, "e like music.")
+    assert examples.whole(too_long[1:]) is not None
 
 
 # --- visits and what they upload -----------------------------------------------------------------
 
 
-def test_a_server_without_room_says_so_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, content: bytes) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    with pytest.raises(
-        DataError, match=r"^The server has no room to unpack the file; try again later\.$"
-    ):
-        read_upload("pairs.tsv", b"one\teins\n", lambda *_: None)
-
-
-def names(uploads: MemoryUploadedFileManager, at: str) -> list[str]:
-    return [each.name for each in uploads.file_storage.get(at, {}).values()]
+def test_a_server_without_room_says_so_in_one_sentence() -> None:
+    largest = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, largest[1]))
+    try:
+        with pytest.raises(
+            DataError, match=r"^The server has no room to unpack the file; try again later\.$"
+        ):
+            read_upload("pairs.tsv", b"one\teins\n", lambda *_: None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, largest)
 
 
-def send(uploads: MemoryUploadedFileManager, at: str, name: str, size: int = 1) -> None:
-    uploads.add_file(at, UploadedFileRec(f"{at}/{name}", name, "text/plain", bytes(size)))
+MIB = 2**20
 
 
-def test_a_visit_keeps_its_newest_uploads_and_a_session_without_a_page_none(monkeypatch) -> None:
-    monkeypatch.setattr(visits, "MOST_BYTES", 100)
-    monkeypatch.setattr(visits, "MOST_FILES", 3)
+def names(uploads: MemoryUploadedFileManager, session_id: str) -> list[str]:
+    return [file.name for file in uploads.file_storage.get(session_id, {}).values()]
+
+
+def send(uploads: MemoryUploadedFileManager, session_id: str, name: str, size: int = 1) -> None:
+    file = UploadedFileRec(f"{session_id}/{name}", name, "text/plain", bytes(size))
+    uploads.add_file(session_id, file)
+
+
+def test_a_visit_keeps_its_newest_uploads_and_a_session_without_a_page_none() -> None:
     uploads = MemoryUploadedFileManager("/upload")
-    here = {"a", "b"}
     for name in ("early", "bird"):
         send(uploads, "without a page", name)
-        send(uploads, "a", name, 90)
-    visits.bound(uploads, here)
+        send(uploads, "a", name, 60 * MIB)
+    visits.bound(uploads, {"a", "b"})
     assert [names(uploads, at) for at in ("without a page", "a")] == [[], ["bird"]]
     send(uploads, "without a page", "1")
-    for name in "1234":
+    for name in "123456789":
         send(uploads, "b", name)
-    assert [names(uploads, at) for at in ("without a page", "b")] == [[], ["2", "3", "4"]]
-    send(uploads, "b", "5", 100)
-    assert [names(uploads, at) for at in "ab"] == [["bird"], ["5"]]
+    assert [names(uploads, at) for at in ("without a page", "b")] == [[], [*"23456789"]]
+    send(uploads, "b", "10", 64 * MIB)
+    assert [names(uploads, at) for at in "ab"] == [["bird"], ["10"]]
 
 
-def test_all_together_are_bounded_and_who_holds_most_loses_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(visits, "MOST_TOGETHER", 100)
+def test_all_together_are_bounded_and_who_holds_most_loses_first() -> None:
     uploads = MemoryUploadedFileManager("/upload")
-    visits.bound(uploads, {"a", "b", "c"})
-    send(uploads, "a", "mine", 10)
-    for at, name in (("b", "1"), ("b", "2"), ("c", "1"), ("c", "2")):
-        send(uploads, at, name, 25)
-    assert names(uploads, "a") == ["mine"]
-    assert len(names(uploads, "b")) + len(names(uploads, "c")) == 3
+    visits.bound(uploads, {*"abcdef"})
+    send(uploads, "a", "mine", 10 * MIB)
+    for session_id in "bcde":
+        send(uploads, session_id, "1", 40 * MIB)
+    for session_id in "bc":
+        send(uploads, session_id, "2", 20 * MIB)
+    send(uploads, "f", "1", 50 * MIB)
+    kept = {session_id: names(uploads, session_id) for session_id in "abcdef"}
+    assert kept == {"a": ["mine"], "b": ["2"], "c": ["1", "2"], "d": ["1"], "e": ["1"], "f": ["1"]}
 
 
 class Server:
-    """Stands for Streamlit's own; knows which sessions have an open page."""
+    """Stands for Streamlit's own: says in turn whether a session has an open page."""
 
-    def __init__(self, *active: str) -> None:
-        self.active = set(active)
+    def __init__(self, *answers: bool) -> None:
+        self.answers = list(answers)
         self.closed = list[str]()
+        self.over = asyncio.Event()
         self.uploaded_file_mgr = MemoryUploadedFileManager("/upload")
 
-    def is_active_session(self, at: str) -> bool:
-        return at in self.active
+    def is_active_session(self, session_id: str) -> bool:
+        return self.answers.pop(0) if self.answers else True
 
-    def close_session(self, at: str) -> None:
-        self.closed.append(at)
-
-
-class Clock:
-    """Stands for an event loop: calls are made by hand, one after the other."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
-
-    def call_later(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
-        assert seconds == visits.LOOK
-        self.calls.append((call, arguments))
-
-    def tick(self) -> None:
-        call, arguments = self.calls.pop()
-        call(*arguments)
+    def close_session(self, session_id: str) -> None:
+        self.closed.append(session_id)
+        self.over.set()
 
 
-def test_a_visit_that_was_left_is_over_and_one_that_came_back_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    server = Server("a")
-    clock = Clock()
-    monkeypatch.setattr(visits.runtime, "exists", lambda: True)
-    monkeypatch.setattr(visits.runtime, "get_instance", lambda: server)
-    monkeypatch.setattr(asyncio, "get_running_loop", lambda: clock)
-    monkeypatch.setattr(visits, "get_script_run_ctx", lambda: type("At", (), {"session_id": "a"}))
-    monkeypatch.setattr(visits, "_visit", visits._visit.__wrapped__)
-    leave = visits._visit("a")
-    server.active.clear()
-    leave()
-    leave()
-    assert len(clock.calls) == 1
-    clock.tick()
-    server.active.add("a")
-    clock.tick()
-    server.active.clear()
-    clock.tick()
-    assert server.closed == []
-    clock.tick()
-    assert (server.closed, clock.calls) == (["a"], [])
+def leave_page() -> None:
+    """The session of AppTest is no longer here."""
+    clear_session_resource_cache(SESSION)
+    visits.VISITS.end(Server(), SESSION)
+
+
+def test_a_visit_that_was_left_is_over_and_one_that_came_back_is_not() -> None:
+    server = Server(False, True, False, False, True)
+
+    async def visit() -> None:
+        visitors = visits.Visits(seconds=0)
+        visitors.enter(server, "a")
+        visitors.leave(server, "a")
+        visitors.leave(server, "a")
+        await server.over.wait()
+
+    asyncio.run(visit())
+    assert (server.closed, server.answers) == (["a"], [True])
 
 
 def test_a_visitor_too_many_is_told_so_in_a_sentence_and_who_is_here_stays(monkeypatch) -> None:
-    visits._visits.update(map(str, range(1_000)))
+    server = Server()
+    crowd = [*map(str, range(1_000))]
+    for session_id in crowd:
+        visits.VISITS.enter(server, session_id)
     assert run().text_input, "without hosted mode nobody is counted out"
+    leave_page()
+    for session_id in crowd[2:]:
+        visits.VISITS.end(server, session_id)
     monkeypatch.setenv(HOSTED_VARIABLE, "on")
     monkeypatch.setenv(hosted.VISITORS, "2")
-    clear_session_resource_cache("test session id")
-    visits._visits.clear()
-    visits._visits.update({"one", "two"})  # AppTest's server takes every session for an active one
     at = run()
-    said = "This server is full, as 2 visitors are here: come back later."
-    assert ([each.value for each in at.info], [*at.text_input]) == ([said], [])
-    visits._visits.remove("two")
+    sentence = "This server is full, as 2 visitors are here: come back later."
+    assert ([info.value for info in at.info], [*at.text_input]) == ([sentence], [])
+    visits.VISITS.end(server, "1")
     assert run().text_input
-    visits._visits.add("two")
+    with pytest.raises(visits.FullError):
+        visits.VISITS.enter(server, "1")
     assert run().text_input
+    visits.VISITS.end(server, "0")

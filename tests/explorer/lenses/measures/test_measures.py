@@ -1,11 +1,13 @@
 """What measures prove of themselves and refuse, and laws that they obey; numbers:
 test_forgeries.py."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from random_models import random_model, random_recurrent, random_translator
 
 from explorer import lenses
@@ -59,6 +61,28 @@ def test_the_largest_parts_stand_in_order_and_the_others_are_one(run: Run):
     assert [name for name, _ in shown[3:]] == [f"{count - 3} others"]
     assert sum(value for _, value in shown) == pytest.approx(found.total, abs=1e-3)
     assert len(found.largest(count)) == count
+
+
+def test_what_a_key_carries_is_measured_by_the_length_of_its_vector(run: Run):
+    """One cell by hand: a length is the root of a sum of squares."""
+    translator, translation = run
+    layer, head, query, key = 1, 2, 3, 1
+    attention = translator.model.decoder.layers[layer].cross_attention
+    biases = attention.v_proj.bias.view(attention.n_heads, -1)
+    bias = biases[head]
+    matrix = attention.out_proj.weight.unflatten(1, biases.shape)[:, head]
+    values = translation.trace.layer("cross", layer).value
+    weights = torch.as_tensor(translation.trace.weights("cross", layer))
+    carried = lenses.carried(translator.model, translation, "cross", layer, head)
+    length = math.hypot(*(matrix @ (values[head, key] - bias)).tolist())
+    assert carried.values[key] == pytest.approx(length, rel=1e-4)
+    weight = float(weights[head, query, key])
+    assert carried.norms[query, key] == pytest.approx(weight * length, rel=1e-4)
+    assert carried.bias == pytest.approx(math.hypot(*(matrix @ bias).tolist()), rel=1e-4)
+    reads = (values[:, key] - biases) * weights[:, query, key, None]
+    together = lenses.carried_together(translator.model, translation, "cross", layer)
+    length = math.hypot(*(attention.out_proj.weight @ reads.flatten()).tolist())
+    assert together[query, key] == pytest.approx(length, rel=1e-4)
 
 
 ASKS = {

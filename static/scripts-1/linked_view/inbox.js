@@ -1,0 +1,114 @@
+// What arrives: the figures (feeds), what the page says of the view (the spec), and the cursor. Who draws asks here.
+
+import { heard, sourceAt, unheard } from "./cursor.js";
+
+export class Inbox {
+  constructor(view) {
+    Object.assign(this, { view, feeds: {}, spec: null, trace: null, picks: {}, mounts: new Map() });
+    this.at = { step: 0, source: null };
+  }
+
+  // Takes a figure.
+  receive(data) {
+    this.feeds[data.name] = data;
+    if (this.view.root) this.view.suit(data);
+    this.view.draw();
+  }
+
+  // Takes what the page says of the view, and returns what leaves its place. Where the page grows above the view,
+  // Streamlit mounts it at its old place and its new one for a moment, in any order: whichever place is left last, the
+  // view goes on in one that is still there.
+  show(mount) {
+    const { parentElement } = mount;
+    this.mounts.set(parentElement, mount);
+    this.showIn(mount);
+    return () => {
+      this.mounts.delete(parentElement);
+      if (this.view.host !== parentElement) return;
+      this.view.leave();
+      const left = [...this.mounts.values()].findLast((other) => other.parentElement.isConnected);
+      if (left) this.showIn(left);
+    };
+  }
+
+  showIn({ data, parentElement, setStateValue, setTriggerValue }) {
+    const { view } = this;
+    const { outbox } = view;
+    outbox.connect(setStateValue, setTriggerValue);
+    const elsewhere = view.host !== parentElement;
+    const untold = elsewhere && unheard({ seq: outbox.seq, trace: this.trace, untold: outbox.waits }, data);
+    if (elsewhere && !untold) this.trace = null;
+    const rebuilt = elsewhere || `${this.spec.plots}` !== `${data.plots}`;
+    if (rebuilt) view.build(parentElement, data);
+    this.spec = data;
+    const news = [rebuilt, this.hear(data), view.recolour()];
+    if (news.some(Boolean)) view.draw();
+    else if (data.awaited) view.tellReady();
+    if (untold) outbox.tellSoon();
+  }
+
+  // Takes the server's cursor, and returns whether there is something to draw.
+  hear(data) {
+    const { controls, outbox, presenting } = this.view;
+    const elsewhere = data.trace !== this.trace;
+    const news = data.ack >= outbox.seq || elsewhere;
+    outbox.hear(data.ack, elsewhere);
+    const busy = Boolean(controls.playing || outbox.waits);
+    const { at, changed } = heard({ at: this.at, seq: outbox.seq, trace: this.trace, busy }, data);
+    if (elsewhere) {
+      controls.stop();
+      outbox.forget();
+      this.picks = {};
+      this.trace = data.trace;
+    }
+    this.at = at;
+    if (news) presenting.show(Boolean(data.present));
+    return changed;
+  }
+
+  // A feed, if it belongs to the translation on the screen.
+  current(name) {
+    const data = this.feeds[name];
+    return data && data.trace === this.trace ? data : null;
+  }
+
+  // --- the cursor --------------------------------------------------------------------------------------------
+
+  get bySteps() {
+    return this.spec.cursor === "step";
+  }
+
+  cursor() {
+    return this.bySteps ? this.at.step : this.sourceNow();
+  }
+
+  length() {
+    const { steps, sources } = this.sizes();
+    return this.bySteps ? steps : sources;
+  }
+
+  sizes() {
+    const strips = this.current("strips");
+    const steps = this.spec.steps ?? strips?.steps ?? 0; // beside a longer run, the cursor goes on to its end
+    return { steps, sources: strips?.names.source.length ?? 0 };
+  }
+
+  sourceNow() {
+    return sourceAt(this.at, this.current("strips")?.follow ?? []);
+  }
+
+  position(axis) {
+    const last = (this.current("strips")?.steps ?? 1) - 1;
+    return { step: Math.min(this.at.step, last), source: this.sourceNow() }[axis] ?? null;
+  }
+
+  // The highlighted key: the picked one, or the one at the other cursor; null in self-attention.
+  key({ kind, rows, columns }) {
+    return this.picks[kind] ?? (columns === rows || this.unmarked ? null : this.position(columns));
+  }
+
+  // Whether the source token is not marked: it follows the step, and a question is open that it would answer.
+  get unmarked() {
+    return this.bySteps && this.at.source === null && Boolean(this.current("strips")?.silent);
+  }
+}

@@ -1,0 +1,133 @@
+// What is told: the visitor's moves and choices, to the server and to whoever listens to the page.
+
+import { moved, picked, sameCursor } from "./cursor.js";
+import { placeName } from "./text.js";
+
+const [AT_ONCE, TELL_AFTER] = [20, 80];
+const HEARD_WITHIN = 2000;
+
+export class Outbox {
+  constructor(view, inbox) {
+    Object.assign(this, { view, inbox, seq: 0, telling: null, asked: null, lastPick: null });
+    Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: 0 });
+  }
+
+  connect(send, trigger) {
+    Object.assign(this, { send, trigger });
+  }
+
+  // --- what the visitor does ---------------------------------------------------------------------------------
+
+  move(change) {
+    const { inbox, view } = this;
+    if (!inbox.current("strips")) return;
+    const next = moved(inbox.at, change, inbox.sizes());
+    if (sameCursor(next, inbox.at)) return;
+    if (next.step !== inbox.at.step || !inbox.bySteps) inbox.picks = {};
+    inbox.at = next;
+    view.update();
+    if (view.controls.playing) return;
+    this.tellSoon();
+    this.announce();
+  }
+
+  moveTo(position) {
+    this.move(this.inbox.bySteps ? { step: position } : { source: position });
+  }
+
+  moveCursor(position) {
+    this.view.controls.stop();
+    this.moveTo(position);
+  }
+
+  // Picks a row and a column of a head, as spans of tokens; null leaves that side unchanged.
+  pick(data, row, column) {
+    const { inbox, view } = this;
+    view.controls.stop();
+    const here = inbox.position(data.rows);
+    const picks = { ...inbox.picks };
+    this.lastPick = { kind: data.kind, row: row ? row[0] : here, column: column ? column[0] : null };
+    this.move(picked(data, row, column, inbox.at, here));
+    if (!row) inbox.picks = picks;
+    if (column && data.columns === data.rows) inbox.picks[data.kind] = column[0];
+    view.update();
+    this.announce();
+  }
+
+  // Goes on with another token at the cursor's step.
+  goOn(token) {
+    this.view.controls.stop();
+    this.tell({ candidate: [this.inbox.at.step, token] });
+  }
+
+  // --- messages ----------------------------------------------------------------------------------------------
+
+  // Whether a move was not sent yet.
+  get waits() {
+    return this.telling !== null;
+  }
+
+  // Sends after the paint, which the server's answer must not delay: a step alone at once, quick steps as one message.
+  // A move waits while the answer to the one before is on its way: if two runs of the server follow each other closely,
+  // Streamlit takes the view off the page for a moment, and keys are lost.
+  tellSoon() {
+    const quiet = this.telling || this.repeating ? 0 : performance.now() - this.answered;
+    clearTimeout(this.telling);
+    const send = () => this.view.guard(() => this.repeating ?? this.tell());
+    this.telling = setTimeout(send, Math.max(AT_ONCE, TELL_AFTER - quiet));
+  }
+
+  // Drops a move that was not sent yet, and stops repeating messages.
+  forget() {
+    clearTimeout(this.telling);
+    clearTimeout(this.repeating);
+    Object.assign(this, { telling: null, repeating: null });
+  }
+
+  // The server has answered the messages up to one, perhaps with another translation.
+  hear(ack, elsewhere) {
+    if (ack >= this.asked?.seq || elsewhere) this.asked = null;
+    if (ack >= this.seq) this.heard();
+    this.seq = Math.max(this.seq, ack);
+  }
+
+  // The server has heard the last message; a move that waited for this is sent.
+  heard() {
+    clearTimeout(this.repeating);
+    Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: performance.now() });
+    if (this.telling) this.tellSoon();
+  }
+
+  // A message may get lost on the way to the callback, so an unanswered one is repeated, at ever longer intervals.
+  repeat() {
+    this.repeating = setTimeout(() => this.view.guard(() => this.tell()), this.patience);
+    this.patience *= 2;
+  }
+
+  // A chosen head or candidate (`{ head }`, `{ candidate }`) is sent until the server has heard of it, because a later
+  // message may overtake an earlier one.
+  tell(choice = null) {
+    const { inbox, view } = this;
+    if (!view.root) return;
+    this.forget();
+    this.repeat();
+    this.seq += 1;
+    const { seq, lastPick } = this;
+    if (choice) this.asked = { choice, seq };
+    const shown = { ...(view.presents && { present: view.presenting.on }), ...this.asked?.choice };
+    this.send("at", { ...inbox.at, seq, trace: inbox.trace, pick: lastPick || null, ...shown });
+  }
+
+  // Says once that the picture is there, after its frame: the server then loads what the picture did not need.
+  tellPainted() {
+    this.inbox.spec = { ...this.inbox.spec, awaited: false };
+    requestAnimationFrame(() => setTimeout(() => this.view.root && this.trigger("painted", true)));
+  }
+
+  announce() {
+    const { inbox, view } = this;
+    const place = { step: inbox.position("step"), source: inbox.sourceNow() };
+    const { names } = inbox.current("strips");
+    view.live.textContent = `${placeName(inbox.spec.cursor, place, names)} ${view.focus.says()}`;
+  }
+}

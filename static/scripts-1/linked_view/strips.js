@@ -1,0 +1,94 @@
+// The token strips of the linked view: one chip per character or piece, marked as the cursor moves.
+
+import { button, element } from "./dom.js";
+
+const OF_SIDE = { source: "source", target: "step" };
+
+export class Strips {
+  constructor(view) {
+    Object.assign(this, { view, drawn: null, chips: { source: [], target: [] } });
+    this.root = element("div", "lv-strips");
+  }
+
+  // Draws the strips if they are new, and returns whether they are.
+  draw(strips) {
+    if (this.drawn === strips) return false;
+    this.drawn = strips;
+    this.chips = { source: [], target: [] };
+    this.root.replaceChildren(...this.view.inbox.spec.strips.map((side) => this.strip(side, strips)));
+    return true;
+  }
+
+  strip(side, strips) {
+    const name = strips.sides[side];
+    const look = { role: "group", "aria-label": `${name} tokens`, dir: strips.direction[side] };
+    const parts = [element("span", "lv-side", name), ...strips[side].map((chip) => this.chip(side, chip))];
+    const line = element("div", `lv-strip lv-strip-${side}`, parts, look);
+    if (side === "target") {
+      for (const chip of this.chips.target.slice(0, strips.given)) give(chip);
+      if (strips.glossed) line.append(element("span", "lv-glossed", strips.glossed));
+    }
+    return line;
+  }
+
+  chip(side, { text, first, last, gap, special, index, gloss, shade, title }) {
+    const parts = [element("bdi", "lv-word", index ? [text, element("sub", "", index)] : text)];
+    if (gloss) parts.push(glossed(gloss));
+    const node = button("lv-chip", parts, () => this.view.guard(() => this.clicked(side, first)), { tabindex: "-1" });
+    if (shade !== undefined) darken(node, shade, title);
+    node.classList.toggle("lv-gap", gap);
+    node.classList.toggle("lv-special", special);
+    for (let i = first; i <= last; i++) this.chips[side][i] = node;
+    return node;
+  }
+
+  // A second click on the source token lets the source follow the step again.
+  clicked(side, token) {
+    const { view } = this;
+    const again = view.inbox.at.source === token && view.inbox.spec.cursor === "step";
+    if (side === "target") view.outbox.move({ step: token });
+    else view.outbox.move({ source: again ? null : token });
+  }
+
+  // Marks the tokens at the cursors, and the tokens still to come.
+  follow() {
+    for (const side of this.view.inbox.spec.strips) {
+      const chips = this.chips[side];
+      const on = side === "source" && this.view.inbox.unmarked ? null : chips[this.view.inbox.position(OF_SIDE[side])];
+      for (const [i, chip] of chips.entries()) {
+        chip.classList.toggle("lv-on", chip === on);
+        chip.setAttribute("aria-pressed", chip === on);
+        chip.classList.toggle("lv-later", side === "target" && i > this.view.inbox.at.step);
+      }
+    }
+  }
+
+  // Marks the tokens under the pointer: one span in each strip, or none. Any token of a chip marks the whole chip.
+  hover(spans) {
+    for (const side of this.view.inbox.spec.strips) {
+      const chips = this.chips[side];
+      const under = new Set(chips.slice(...(spans[OF_SIDE[side]] ?? [0, 0])));
+      for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
+    }
+  }
+}
+
+// Marks a token that was given to the model, and not written by it.
+function give(chip) {
+  chip.classList.add("lv-given");
+  chip.title = "given in the prompt";
+}
+
+// Shades a token by a share of the full colour.
+function darken(chip, share, title) {
+  chip.classList.add("lv-shade");
+  chip.style.setProperty("--share", `${Math.round(100 * share)}%`);
+  chip.title = title;
+}
+
+// A word under a target word; a line beside them says what such words are.
+function glossed({ text, origin }) {
+  const node = element("small", "lv-gloss", text);
+  if (origin !== "example") node.title = `from the ${origin}`;
+  return node;
+}
