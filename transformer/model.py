@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from transformer.attention import Attention, AttentionMask, Cache, padding_mask
 from transformer.config import (
+    RELATIVE,
     AttentionKind,
     LanguageModelConfig,
     ModelConfig,
@@ -319,6 +320,10 @@ class LanguageModel(Network):
         if texts is not None and (cache is not None or hooks is not None):
             raise ValueError(
                 "Several texts in a row are read in one pass of training, without cache or hooks."
+            )
+        if texts is not None and self.config.positions not in RELATIVE:
+            raise ValueError(
+                f"Several texts in a row need relative positions, not {self.config.positions}."
             )
         first = 0 if cache is None else cache.length
         x = self.embed(ids, "decoder", first, hooks)

@@ -116,6 +116,10 @@ class _RunRecord:
     config: dict[str, object]
     notes: Annotated[tuple[_LongText, ...], _list(MOST_ALTERNATIVES)]
     interventions: object = ()
+    prompt: _LongText | None = None
+    n_given: _Whole = 0
+    start_id: _Whole | None = None
+    roles: _Tokens = ()
     special: _SpecialPlaces | None = None
 
     def run(self) -> Translation:
@@ -138,6 +142,10 @@ class _RunRecord:
             model_sha256=self.model_sha256,
             config=config_from(self.config),
             notes=self.notes,
+            prompt=self.prompt,
+            n_given=min(self.n_given, len(steps)),
+            start_id=self.start_id,
+            roles=self.roles,
         )
 
 
@@ -166,11 +174,14 @@ _FIELDS = (
     "notes",
 )
 """What a file holds of a run, in its order: fields of ``Translation``."""
+_WRITTEN = ("prompt", "n_given", "start_id", "roles")
+"""What it also holds of a run without a source."""
 
 
 def run_to_dict(run: Translation) -> dict[str, object]:
     """Everything about a run except its arrays, as JSON values."""
-    values = {name: getattr(run, name) for name in _FIELDS}
+    names = _FIELDS if run.source_tokens else (*_FIELDS, *_WRITTEN)
+    values = {name: getattr(run, name) for name in names}
     return values | {
         "config": asdict(run.config),
         "interventions": to_json(run.interventions),
@@ -212,7 +223,9 @@ def run_from_dict(values: Any) -> Translation:
     source = run.source_tokens
     target = run.target_tokens
     reads = run.decoder_input_tokens
-    if not source or not target or len(reads) != len(target) or reads[1:] != target[:-1]:
+    if bool(source) != ("encoder" in run.config.stacks) or run.roles[len(reads) :]:
+        raise TraceFileError("The file's tokens contradict each other.")
+    if not target or len(reads) != len(target) or reads[1:] != target[:-1]:
         raise TraceFileError("The file's tokens contradict each other.")
     if tuple(step.token for step in run.steps) != target:
         raise TraceFileError("The file's steps and its target tokens contradict each other.")
@@ -225,9 +238,21 @@ def run_from_dict(values: Any) -> Translation:
     except InterventionError as error:
         raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
     whole_source = not any(isinstance(change, DropSource | EditSource) for change in changes)
-    if not _spell(target, run.text) or (whole_source and not _spell(source, run.source_text)):
+    written = _written(run, record.special)
+    if not _spell(written, run.text) or (whole_source and not _spell(source, run.source_text)):
         raise TraceFileError("The file's texts and their tokens contradict each other.")
     return _flagged(replace(run, interventions=changes), record.special)
+
+
+def _written(run: Translation, places: _SpecialPlaces | None) -> tuple[str, ...]:
+    """The pieces that spell the text of a run: of a language model those from the first on that was
+    read, without special ones, which may be spelled in any way."""
+    if run.source_tokens:
+        return run.target_tokens
+    special = set() if places is None else set(places.target)
+    pieces = [token for place, token in enumerate(run.target_tokens) if place not in special]
+    first = () if run.config.starts_with_token else run.decoder_input_tokens[:1]
+    return (*first, *pieces)
 
 
 def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
@@ -259,9 +284,15 @@ def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
         run,
         source_tokens=_special(run.source_tokens, of_source),
         target_tokens=tokens,
-        decoder_input_tokens=(Special(run.decoder_input_tokens[0]), *tokens[:-1]),
+        decoder_input_tokens=(_first(run), *tokens[:-1]),
         steps=steps,
     )
+
+
+def _first(run: Translation) -> str:
+    """What the decoder read first: a start token, or a text's own first token."""
+    token = run.decoder_input_tokens[0]
+    return Special(token) if run.config.starts_with_token else token
 
 
 def _special_ids(config: ModelConfig) -> set[int]:

@@ -27,7 +27,7 @@ from transformer.families.decoder import (
     of_layers,
 )
 from transformer.families.family import Json
-from transformer.families.whole import Whole
+from transformer.families.whole import PRE_TOKENIZERS, PreTokenizer, Whole
 from transformer.families.written import TypedPieces, TypedSentencePieces, with_ids
 from transformer.storage.files import CheckpointError
 from transformer.storage.gguf import GgufFile
@@ -300,30 +300,6 @@ def _read(file: GgufFile, names: set[str]) -> Iterator[tuple[str, Tensor]]:
 
 # --- vocabularies --------------------------------------------------------------------------------
 
-_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{%s}"
-_SIGNS = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-
-
-@dataclass(frozen=True)
-class PreTokenizer:
-    """What splits a text before byte-level pieces are made of it."""
-
-    pattern: str = ""  # each match is split for itself; empty for GPT-2's rule
-    single_digits: bool = False
-    composed: bool = False  # whether the text is made NFC first
-    whole_first: bool = False  # whether a part that is a piece is not split
-    begins: bool = False  # whether texts begin with a start token if the file does not say
-
-
-PRE_TOKENIZERS = {
-    "default": PreTokenizer(),
-    "gpt-2": PreTokenizer(),
-    "smollm": PreTokenizer(single_digits=True),
-    "llama-bpe": PreTokenizer(_WORDS % "1,3" + _SIGNS, whole_first=True, begins=True),
-    "qwen2": PreTokenizer(_WORDS % "1" + _SIGNS, composed=True),
-}
-"""Those whose rule is known, by the name that a file gives."""
-
 
 def vocabulary(file: GgufFile, config: LanguageModelConfig) -> Pieces:
     """The pieces of a file; CheckpointError if it has none, or of a kind that is not known."""
@@ -360,31 +336,15 @@ def _pre_tokenizer(file: GgufFile) -> PreTokenizer:
 
 def _byte_level(file: GgufFile, tokens: list[str], kinds: list[Any]) -> Whole:
     """Byte-level pieces and merges, as a tokenizer of the library."""
-    from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
-    from tokenizers import pre_tokenizers as steps
-
-    rule = _pre_tokenizer(file)
     merges = [merge.partition(" ") for merge in _texts(file, "merges")]
-    pairs = [(first, second) for first, _, second in merges]
-    ids = {token: number for number, token in enumerate(tokens)}
-    try:
-        model = models.BPE(vocab=ids, merges=pairs, ignore_merges=rule.whole_first)
-    except Exception as error:  # the library raises nothing narrower
-        raise CheckpointError(f"{file.path} has merges of pieces that it lacks.") from error
-    tokenizer = Tokenizer(model)
-    split: list[Any] = [steps.Digits(individual_digits=True)] if rule.single_digits else []
-    if rule.pattern:
-        split.append(steps.Split(Regex(rule.pattern), "isolated"))
-    split.append(steps.ByteLevel(add_prefix_space=False, use_regex=not rule.pattern))
-    tokenizer.pre_tokenizer = steps.Sequence(split)
-    tokenizer.decoder = decoders.ByteLevel()
-    if rule.composed:
-        tokenizer.normalizer = normalizers.NFC()
-    control = [token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL]
-    user = [token for token, kind in zip(tokens, kinds, strict=True) if kind == USER]
-    tokenizer.add_special_tokens([AddedToken(token, normalized=False) for token in control])
-    tokenizer.add_tokens([AddedToken(token, normalized=False) for token in user])
-    return Whole(file.path, tokenizer)
+    return Whole.of_merges(
+        file.path,
+        tokens,
+        [(first, second) for first, _, second in merges],
+        _pre_tokenizer(file),
+        special=[token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL],
+        added=[token for token, kind in zip(tokens, kinds, strict=True) if kind == USER],
+    )
 
 
 def _sentencepiece(file: GgufFile, tokens: list[str], kinds: list[Any]) -> bytes:

@@ -50,6 +50,7 @@ _BESIDE = (
     pieces.SETTINGS_FILE,
     pieces.ADDED_FILE,
     GENERATION_FILE,
+    "chat_template.jinja",
 )
 """Files that a published model may have besides."""
 
@@ -122,9 +123,8 @@ def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
         (family for family in FAMILIES if {CONFIG_FILE, family.files[0]} <= set(names)), None
     )
     if family is None and not {CONFIG_FILE, pieces.WHOLE_FILE} <= set(names):
-        return [CONFIG_FILE, TOKENIZER_FILE, *(name for name in WELCOME if name in names)], [
-            WEIGHTS_FILE
-        ]
+        welcome = [name for name in (*WELCOME, *_BESIDE) if name in names]
+        return [CONFIG_FILE, TOKENIZER_FILE, *welcome], _weights(names) or [WEIGHTS_FILE]
     required = family.files if family else (pieces.WHOLE_FILE,)
     whole = (pieces.WHOLE_FILE,) if family is BART else ()
     welcome = [name for name in (*WELCOME, *whole, *_BESIDE) if name in names]

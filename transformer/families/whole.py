@@ -11,6 +11,7 @@ import base64
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,31 @@ _GROWTH = {
 one."""
 _PROBES = "a", chr(0x378), " 1é-Z\n", f"{chr(0x65E5)} ½ {chr(0x1F469)}{chr(0x200D)}"
 """Texts that every vocabulary reads in some way; the second has a character that none knows."""
+
+
+_WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{%s}"
+_SIGNS = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+
+
+@dataclass(frozen=True)
+class PreTokenizer:
+    """What splits a text before byte-level pieces are made of it."""
+
+    pattern: str = ""  # each match is split for itself; empty for GPT-2's rule
+    single_digits: bool = False
+    composed: bool = False  # whether the text is made NFC first
+    whole_first: bool = False  # whether a part that is a piece is not split
+    begins: bool = False  # whether texts begin with a start token if the file does not say
+
+
+PRE_TOKENIZERS = {
+    "default": PreTokenizer(),
+    "gpt-2": PreTokenizer(),
+    "smollm": PreTokenizer(single_digits=True),
+    "llama-bpe": PreTokenizer(_WORDS % "1,3" + _SIGNS, whole_first=True, begins=True),
+    "qwen2": PreTokenizer(_WORDS % "1" + _SIGNS, composed=True),
+}
+"""Those whose rule is known, by the name that a file gives."""
 
 
 class Whole:
@@ -87,6 +113,40 @@ class Whole:
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
         tokenizer.decoder = decoders.ByteLevel()
         return cls(ids, tokenizer)
+
+    @classmethod
+    def of_merges(
+        cls,
+        path: Path,  # of the file, for messages
+        pieces: Sequence[str],  # in the order of their ids
+        merges: Sequence[tuple[str, str]],  # first those that are made first
+        rule: PreTokenizer,
+        *,
+        special: Sequence[str],  # pieces that no text contains
+        added: Sequence[str],  # others that stay whole wherever they stand
+    ) -> Whole:
+        """Byte-level pieces; CheckpointError if a merge is of pieces that are not there."""
+        from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers
+        from tokenizers import pre_tokenizers as steps
+
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        with _panics(f"{path} has merges of pieces that it lacks."):
+            model = models.BPE(vocab=ids, merges=list(merges), ignore_merges=rule.whole_first)
+        tokenizer = Tokenizer(model)
+        split: list[Any] = []
+        if rule.single_digits:
+            split.append(steps.Digits(individual_digits=True))
+        if rule.pattern:
+            split.append(steps.Split(Regex(rule.pattern), "isolated"))
+        split.append(steps.ByteLevel(add_prefix_space=False, use_regex=not rule.pattern))
+        tokenizer.pre_tokenizer = steps.Sequence(split)
+        tokenizer.decoder = decoders.ByteLevel()
+        if rule.composed:
+            tokenizer.normalizer = normalizers.NFC()
+        with _panics(f"{path} has special pieces that its library refuses."):
+            tokenizer.add_special_tokens([AddedToken(piece, normalized=False) for piece in special])
+            tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in added])
+        return cls(path, tokenizer)
 
     @property
     def in_bytes(self) -> bool:

@@ -38,8 +38,9 @@ class TypedPieces(Pieces):
         tokenizer.probe()
         self.tokenizer = tokenizer
         spelling = byte_name if tokenizer.in_bytes else without_surrogates
+        nameless = set(range(size)) - set(ids.values())
         special = [number for number in tokenizer.special_ids() if number < size]
-        super().__init__(ids, pieces_by_id(ids, size, spelling), special)
+        super().__init__(ids, pieces_by_id(ids, size, spelling), [*special, *nameless])
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         read = self.tokenizer.encode(text)

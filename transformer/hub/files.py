@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from transformer.config import ModelConfig
-from transformer.families.registry import KNOWN, config_in, needed_files
+from transformer.families.registry import GGUF_SUFFIX, KNOWN, config_in, needed_files
 from transformer.hub.settings import Hub, HubError
 from transformer.storage.description import CONFIG_FILE
 from transformer.storage.files import PYTORCH, SAFETENSORS, CheckpointError
@@ -81,6 +81,8 @@ def needed(names: Collection[str], model: str) -> list[str]:
     if missing or not weights:
         lacking = " and no ".join(missing[:3]) or f"{SAFETENSORS} or {PYTORCH}"
         opens = f"this package opens only {KNOWN} models and its own"
+        if any(name.endswith(GGUF_SUFFIX) for name in names):
+            opens = "download one of its GGUF files, and open it by its path"
         raise HubError(f"{model} has no {lacking}; {opens}.")
     return [*beside, *weights]
 

@@ -73,6 +73,15 @@ def in_bytes(piece: str) -> bool:
     return unknown_text(piece) is None and BYTE_PIECE.search(piece) is not None
 
 
+@lru_cache(4096)
+def is_break(piece: str) -> bool:
+    """True if a piece spells nothing but blanks, with a line break or a tab among them."""
+    if not in_bytes(piece) or is_special(piece):
+        return False
+    text = raw(piece).decode("utf-8", "replace").replace(SPACE, " ")
+    return text.isspace() and not BREAKS.keys().isdisjoint(text)
+
+
 def is_punctuation(text: str) -> bool:
     """True if a text holds nothing but punctuation (Unicode categories P…); symbols and emoji are
     not."""
@@ -161,8 +170,8 @@ def character_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
 
 def word_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     """One group per space-separated word; a special piece is a group of its own, unless it is
-    `<unk>`."""
-    alone = [is_special(piece) and piece != UNK for piece in pieces]
+    `<unk>`, and so is one that breaks a line."""
+    alone = [(is_special(piece) and piece != UNK) or is_break(piece) for piece in pieces]
     begins = [
         not i or alone[i] or alone[i - 1] or piece[:1] == SPACE for i, piece in enumerate(pieces)
     ]

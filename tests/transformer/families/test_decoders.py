@@ -1,5 +1,6 @@
 """Decoders as transformers keeps them: every number, head and token as in the reference."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ from decoder_models import KINDS, TURN, byte_level, reference, write_decoder, wr
 from refusals import refused
 from safetensors.torch import load_file, save_file
 
-from transformer import Capture, Translator, load_language_model
+from transformer import Capture, Translator, load_language_model, load_trace, save_trace
 from transformer import interventions as do
 from transformer.batches import forced_log_probs
 from transformer.families.decoders import HEAD
@@ -225,6 +226,19 @@ def test_a_run_can_be_recorded_again(pair: Pair) -> None:
     assert again.audit().passed
     forced = pair.ours.force("the old house")
     assert retrace(pair.ours, forced, Capture(residual=True)).audit().passed
+
+
+def test_a_run_is_saved_and_opened_with_its_keys_once(pair: Pair) -> None:
+    run = pair.ours.generate("the old\nhouse", max_length=12)
+    save_trace(run, file := io.BytesIO(), pair.ours.model)
+    opened = load_trace(io.BytesIO(file.getvalue()))
+    fields = ("text", "prompt", "n_given", "start_id", "decoder_input_tokens", "target_ids")
+    assert [getattr(opened, name) for name in fields] == [getattr(run, name) for name in fields]
+    assert opened.audit().passed
+    assert len(opened.trace.layer("decoder", 0).key) == run.config.key_heads
+    for layer, head in np.ndindex(run.config.sizes["decoder"]):
+        ours = opened.weights("decoder", layer, head)
+        assert np.array_equal(ours, run.weights("decoder", layer, head))
 
 
 def test_every_id_of_a_list_ends_a_text(tmp_path: Path) -> None:

@@ -315,7 +315,13 @@ WRONG: list[tuple[Any, dict[str, Any], str]] = [
     (TransformerConfig, OWN | {"target_vocab_size": 2}, "eos_id"),
     (TransformerConfig, {"vocab_size": 20, "languages": [">>fra<<"]}, "languages"),
     (LanguageModelConfig, {"vocab_size": 40, "positions": "sinusoidal"}, "positions is"),
-    (LanguageModelConfig, {"vocab_size": 40, "positions": "learned"}, "positions is"),
+    (LanguageModelConfig, {"vocab_size": 40, "n_key_heads": 3}, "n_key_heads"),
+    (LanguageModelConfig, {"vocab_size": 40, "rotary_width": 65}, "rotary_width"),
+    (
+        LanguageModelConfig,
+        {"vocab_size": 40, "rotary_scaling": "llama3", "rotary_low": 5.0},
+        "rotary_low",
+    ),
     (config_from, {"architecture": "diffusion", "vocab_size": 40}, "architecture is 'diffusion'"),
     *(
         (RecurrentConfig, {"vocab_size": 30, "d_model": 12} | {name: value}, name)
