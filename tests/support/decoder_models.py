@@ -99,7 +99,9 @@ def byte_level() -> Any:
     return tokenizer
 
 
-def write_decoder(directory: Path, kind: str, seed: int = 0, **changes: Any) -> None:
+def write_decoder(
+    directory: Path, kind: str, seed: int = 0, *, vocabulary: bool = True, **changes: Any
+) -> None:
     """Writes weights, config and vocabulary as transformers does; ``changes`` of the config."""
     import transformers
 
@@ -115,7 +117,8 @@ def write_decoder(directory: Path, kind: str, seed: int = 0, **changes: Any) -> 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(directory)
-    write_vocabulary(directory)
+    if vocabulary:
+        write_vocabulary(directory)
 
 
 def write_vocabulary(directory: Path, **settings: Any) -> None:

@@ -127,8 +127,10 @@ def read_vocabulary(
             "read."
         )
     stated = settings.get("add_bos_token")
-    if isinstance(stated, bool):
-        start = config.bos_id if stated else None
+    if stated is False:
+        start = None
+    elif stated is True and start is None:
+        start = config.bos_id
     return Vocabulary(pieces, pieces), with_ids(config, pieces, start)
 
 
