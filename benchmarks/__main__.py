@@ -10,6 +10,7 @@ NAMES = {
     "package": "capture words changes tree scoring layouts measures growth left_out",
     "texts": "hostile",
     "families": "families peaks",
+    "decoders": "decoders",
     "training": "training",
     "app": "app inside age long files",
     "train_here": "train_here beside_training",

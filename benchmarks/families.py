@@ -146,7 +146,7 @@ def families(*, only: str = "", threads: Threads = 2, repeats: Repeats = 7) -> i
 
     only [NAME]: one shape: OPUS-MT, T5-small or NLLB-600M
     """
-    _quiet(threads)
+    quiet(threads)
     for name, (write, begins, beams) in SHAPES.items():
         with tempfile.TemporaryDirectory() as folder:
             if only in ("", name):
@@ -191,7 +191,7 @@ def peaks(*, opened: Path | None = None) -> int:
 
     opened [DIR]: measure this directory alone, in this process
     """
-    _quiet(2)
+    quiet(2)
     if opened is None:
         for name, write in PEAKS.items():
             with tempfile.TemporaryDirectory() as folder:
@@ -214,7 +214,8 @@ def peaks(*, opened: Path | None = None) -> int:
     return 0
 
 
-def _quiet(threads: int) -> None:
+def quiet(threads: int) -> None:
+    """So many threads, the same numbers, and no progress bars."""
     from transformers.utils import logging
 
     torch.set_num_threads(threads)

@@ -23,6 +23,7 @@ from transformer.decoding import (
     NodeState,
     SearchRules,
     candidates_of,
+    given_nodes,
     largest,
     limits_of,
 )
@@ -155,6 +156,13 @@ def beam_search(
     ]
     tokens = state.start
     step = 0
+    for node in given_nodes(state, rules):
+        beams[0].running = [node]
+        tokens = torch.tensor([node.token_id], device=state.device)
+        step += 1
+        if history is not None:
+            history.append(node)
+        yield (node,)
     while True:
         width = len(tokens) // state.sentences
         first_nodes = _extend(beams, state, tokens, rules, step)

@@ -28,6 +28,8 @@ from transformer.text.kinds import number
 AnyModel = EncoderDecoder | LanguageModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
+MOST_LOGITS = 1 << 22
+"""Logits of a prompt that are computed at a time."""
 BLOCK, FEW_BLOCKS = 256, 64
 """Numbers per block when ``largest`` searches a distribution; up to so many blocks, ``topk`` is
 faster."""
@@ -293,6 +295,18 @@ class DecodingState:
         return numbers(logits[:, -1].float().log_softmax(-1))
 
     @torch.inference_mode()
+    def given(self, token_ids: Sequence[int]) -> Iterator[Tensor]:
+        """The first tokens of an output, read at once → (pieces,) log-probabilities at each of
+        their places; of one sentence, and raises as ``numbers``."""
+        inputs = torch.tensor([[*self.start.tolist(), *token_ids[:-1]]], device=self.device)
+        features = self.features(inputs, self.step_hooks, self.cache)[0]
+        rows = max(1, MOST_LOGITS // self.config.n_target_pieces)
+        for first in range(0, len(features), rows):
+            some = features[None, first : first + rows]
+            logits = self.model.logits(some, self.step_hooks, first)
+            yield from numbers(logits[0].float().log_softmax(-1))
+
+    @torch.inference_mode()
     def features(
         self, ids: Tensor, hooks: Hooks | None = None, cache: Cache | None = None
     ) -> Tensor:
@@ -442,8 +456,13 @@ def decode(
     tokens = state.start
     limits = limits_of(max_length, state.sentences)
     nodes = [Node(start) for start in state.start.tolist()]
-    ends = {state.config.eos_id, *rules.other_ends}
     step = 0
+    for node in given_nodes(state, rules):
+        nodes = [node]
+        tokens = torch.tensor([node.token_id], device=state.device)
+        step += 1
+        yield (node,)
+    ends = {state.config.eos_id, *rules.other_ends}
     lookback = rules.lookback
     while not all(node.ended for node in nodes):
         distribution = state.log_probs(tokens)
@@ -471,6 +490,33 @@ def decode(
             )
         yield tuple(nodes)
         step += 1
+
+
+def given_nodes(state: DecodingState, rules: SearchRules) -> Iterator[Node]:
+    """The tokens of a prompt, which are read in one pass, one after another; none if there are
+    fewer than two."""
+    if rules.n_given < 2:
+        return
+    chosen = dict(rules.chosen)
+    given = [chosen[step] for step in range(rules.n_given)]
+    node = Node(int(state.start[0]))
+    for step, (row, token_id) in enumerate(zip(state.given(given), given, strict=True)):
+        distribution = row[None]
+        (allowed, left) = rules.choices(distribution, [node.ending(rules.lookback)], [False], step)
+        (candidates,) = candidates_of(distribution, allowed, left)
+        log_prob = float(row[token_id])
+        total = node.total + log_prob
+        node = Node(
+            token_id=token_id,
+            step=step,
+            log_prob=log_prob,
+            total=total,
+            before=node,
+            score=total,
+            state=NodeState.KEPT,
+            candidates=candidates,
+        )
+        yield node
 
 
 def limits_of(max_length: Limit, n_sentences: int) -> Sequence[int]:
