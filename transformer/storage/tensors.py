@@ -250,7 +250,8 @@ def opened(path: Path) -> Iterator[TensorFile]:
 
 def tensors_of(file: TensorFile) -> dict[str, Tensor]:
     """All tensors of an open safetensors file."""
-    return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    names = file.keys()
+    return {name: file.get_tensor(name) for name in names}
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:
