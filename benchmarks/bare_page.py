@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -88,7 +89,7 @@ def maps(text: str, tokens: int | None) -> None:
 
 
 if "torch" in sys.argv[1:]:
-    import torch  # noqa: F401
+    import_module("torch")
 st.set_page_config(layout="wide")
 tokens_given = st.query_params.get("tokens")
 maps(st.text_input("Sentence", "one"), int(tokens_given) if tokens_given else None)

@@ -21,6 +21,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Delta_pb2 import Delta
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.asyncio.client import connect
+from websockets.typing import Origin, Subprotocol
 
 SENTENCE = "Sentence to translate"
 """The label of the box that takes a sentence."""
@@ -83,8 +84,8 @@ class Session:
         headers = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         self._link = await connect(
             address,
-            origin=self._base,  # type: ignore[arg-type]
-            subprotocols=["streamlit"],  # type: ignore[list-item]
+            origin=Origin(self._base),
+            subprotocols=[Subprotocol("streamlit")],
             additional_headers=headers,
             max_size=MOST_BYTES,
             open_timeout=PATIENCE,

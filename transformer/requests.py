@@ -63,8 +63,8 @@ class Looking(TypedDict, total=False):
     # functions that change a value, by its name in ``transformer.hooks``: one, or several that act
     # one after another; passes that read the output again call them, too
     hooks: Mapping[str, HookFunctions]
-    # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses or
-    # forbids tokens must agree with the output
+    # what to change in the run, see ``transformer.interventions``; in a forced pass, what chooses
+    # or forbids tokens must agree with the output
     interventions: Iterable[do.Intervention]
 
 

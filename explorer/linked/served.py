@@ -1,5 +1,5 @@
-"""The folder of scripts in `static/`, whose name has their version; `manifest.json` there is the one
-place that says it.
+"""The folder of scripts in `static/`, whose name has their version; `manifest.json` there is the
+one place that says it.
 
 Streamlit sends `app/static/` without saying for how long, so a browser keeps a file for a tenth of
 its age, which may be days; and scripts import each other by relative names, which carry no query.

@@ -66,9 +66,10 @@ def translate(
                 "--n-best is written to standard output; give the texts on standard input."
             )
         at_least(1).check("--n-best", n_best, InputError)
-        if n_best > (kept := beam.beam_size):
+        if n_best > beam.beam_size:
             raise InputError(
-                f"--n-best is {n_best}, but the beam keeps {kept}; give --beam-size {n_best}."
+                f"--n-best is {n_best}, but the beam keeps {beam.beam_size}; give --beam-size "
+                f"{n_best}."
             )
     translator = model.open(beam)
     if file is not None and output is not None:

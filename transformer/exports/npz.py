@@ -255,7 +255,7 @@ def _shapes(run: Translation) -> dict[str, Shape]:
         of_site = _attention_shapes(run, site)
         for layer in range(site.n_layers):
             path = site.sublayer(layer).path
-            shapes |= {f"{path}.{part}": shape for part, shape in of_site.items()}
+            shapes |= {f"{path}.{name}": shape for name, shape in of_site.items()}
     for i, value in enumerate(run.interventions):
         if isinstance(value, Ablate) and value.by == "mean":
             n_heads = len(value.heads(run.config.n_heads))
@@ -278,11 +278,11 @@ def _stack_shapes(run: Translation) -> dict[str, Shape]:
         if ENCODINGS[config.positions].acts == "embeddings" and not _bare(run, side):
             shapes[f"{side}.positions"] = rows
         if config.embedding_norm:
-            shapes |= {f"{side}.input.{part}": (config.d_model,) for part in ("gain", "shift")}
+            shapes |= {f"{side}.input.{name}": (config.d_model,) for name in ("gain", "shift")}
         if not in_stream:
             continue
         for sublayer in stack.passed():
-            shapes |= {f"{sublayer.path}.{part}": rows for part in STREAM}
+            shapes |= {f"{sublayer.path}.{name}": rows for name in STREAM}
         if side == "encoder":
             shapes["encoder.output"] = rows
     return shapes

@@ -1,19 +1,22 @@
 """What the fields of changes may hold: what people may set, and how it is written as compact text.
 
 A field's type has its ``Form`` beside it: ``Annotated[int, One(Index("layer"))]``. A ``Unit`` is a
-form's single value. Positions, layers and heads count from 0 in Python and JSON, and from 1 in
-text, where ``-`` separates several values, ``.`` the two of a pair, and ``x`` is None; signs that
-could be taken for one of these are escaped, as ``%5F``.
+form's single value: a kind of value (``transformer.text.kinds``) with its compact text. Positions,
+layers and heads count from 0 in Python and JSON, and from 1 in text, where ``-`` separates several
+values, ``.`` the two of a pair, and ``x`` is None; signs that could be taken for one of these are
+escaped, as ``%5F``.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from transformer.interventions.words import REGIONS
 from transformer.text import kinds
+from transformer.text.kinds import Kind
 
+T = TypeVar("T")
 Raw = Any
 """What people, files and addresses say, before it is known to mean something."""
 MOST_VALUES = 4096
@@ -42,14 +45,18 @@ def split(separator: str, text: str) -> list[str]:
 class Unit(ABC):
     """A single value."""
 
-    said: str
-    """What may be set, in words, after "it must be"."""
+    kind: Kind
+    """What may be set."""
     counts: str = ""
     """The thing of which it is a number, from 0; empty for what is no such number."""
 
     @abstractmethod
     def make(self, value: Raw) -> Raw:
         """The value of what is set; ValueError, TypeError or LookupError if it means nothing."""
+
+    def checked(self, value: T) -> T:
+        """What is set; ValueError if it is of another kind."""
+        return self.kind.check("", value)
 
     def write(self, value: Raw) -> str:
         return str(value)
@@ -62,15 +69,16 @@ class Unit(ABC):
 class Index(Unit):
     """A number, from 0, of what is counted; with ``every`` also None, for every one."""
 
+    kind = WHOLE
+
     def __init__(self, noun: str, counts: str | None = None, every: bool = False) -> None:
-        self.said = WHOLE.said
         self.counts = noun if counts is None else counts
         self.every = every
 
     def make(self, value: Raw) -> int | None:
         if self.every and value is None:
             return None
-        return int(WHOLE.check("", value))
+        return int(self.checked(value))
 
     def write(self, value: Raw) -> str:
         if value is None:
@@ -86,10 +94,10 @@ class Index(Unit):
 class Id(Unit):
     """The id of a token."""
 
-    said = WHOLE.said
+    kind = WHOLE
 
     def make(self, value: Raw) -> int:
-        return int(WHOLE.check("", value))
+        return int(self.checked(value))
 
     def read(self, text: str) -> int:
         return int(text)
@@ -99,11 +107,10 @@ class Number(Unit):
     """A number in a range, its ends included."""
 
     def __init__(self, low: float, high: float) -> None:
-        self.range = kinds.number(low, high)
-        self.said = self.range.said
+        self.kind = kinds.number(low, high)
 
     def make(self, value: Raw) -> float:
-        return float(self.range.check("", value))
+        return float(self.checked(value))
 
     def write(self, value: Raw) -> str:
         return repr(value)
@@ -117,13 +124,11 @@ class Name(Unit):
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = {name: name for name in names}
-        self.said = kinds.one_of(*self.names).said
+        self.kind = kinds.one_of(*self.names)
         self.short = {name.partition("_")[0]: name for name in self.names}
 
     def make(self, value: Raw) -> str:
-        if not isinstance(value, str):
-            raise TypeError(self.said)
-        return self.names[value]
+        return self.names[self.checked(value)]
 
     def write(self, value: Raw) -> str:
         return str(value).partition("_")[0]
@@ -136,29 +141,29 @@ class Text(Unit):
     """A text of a pattern."""
 
     def __init__(self, said: str, pattern: str) -> None:
-        self.said = said
-        self.pattern = re.compile(pattern, re.DOTALL)
+        form = re.compile(pattern, re.DOTALL)
+        self.kind = Kind(
+            said, lambda value: isinstance(value, str) and form.fullmatch(value) is not None
+        )
 
     def make(self, value: Raw) -> str:
-        if not isinstance(value, str) or not self.pattern.fullmatch(value):
-            raise ValueError(self.said)
-        return value
+        text: str = self.checked(value)
+        return text
 
 
 class Token(Unit):
     """A token by its piece or its id; in text, a piece that begins like an id has ``.`` before
     it."""
 
-    said = "a piece such as '▁ist', or its id"
-
-    def __init__(self) -> None:
-        self.piece = Text(self.said, ".{1,200}")
-        self.id = Id()
+    kind = Kind(
+        "a piece such as '▁ist', or its id",
+        lambda value: 0 < len(value) <= 200 if isinstance(value, str) else WHOLE.holds(value),
+    )
 
     def make(self, value: Raw) -> int | str:
         if isinstance(value, str):
-            return self.piece.make(value)
-        return self.id.make(value)
+            return self.checked(value)
+        return int(self.checked(value))
 
     def write(self, value: Raw) -> str:
         if isinstance(value, str) and re.match(r"[0-9.]", value):
@@ -201,7 +206,7 @@ class One(Form):
 
     def __init__(self, unit: Unit) -> None:
         self.unit = unit
-        self.said = unit.said
+        self.said = unit.kind.said
 
     def make(self, value: Raw) -> Raw:
         return self.unit.make(value)
@@ -289,7 +294,7 @@ class Several(ManyForm):
     """Several values of one unit; numbers of counted things are a set."""
 
     def __init__(self, unit: Unit, least: int = 1) -> None:
-        super().__init__(least, unit.said)
+        super().__init__(least, unit.kind.said)
         self.unit = unit
 
     def make_each(self, values: Iterable[Raw]) -> Sequence[Raw]:
@@ -314,7 +319,7 @@ class Pairs(ManyForm):
     """
 
     def __init__(self, first: Index, second: Unit, twice: bool = False) -> None:
-        super().__init__(1, f"a pair of {first.said} and {second.said}")
+        super().__init__(1, f"a pair of {first.kind.said} and {second.kind.said}")
         self.first = first
         self.second = second
         self.twice = twice

@@ -33,6 +33,7 @@ from transformer.interventions.fields import (
     Text,
     Unit,
 )
+from transformer.text.kinds import Kind
 
 _PLACE = re.compile(
     r"(?P<hook>(?P<side>encoder|decoder)\."
@@ -115,7 +116,7 @@ class Repeatable(Protocol):
 class _Change(Unit):
     """A change of the other run."""
 
-    said = "a change"
+    kind = Kind("a change", lambda value: isinstance(value, Intervention))
 
     def make(self, value: Raw) -> Intervention:
         return change_of(value)

@@ -179,12 +179,14 @@ def paragraph(card: str, heading: str) -> str:
     for line in lines:
         if line.startswith("#") and line.strip("# ").lower() == heading.lower():
             break
-    found: list[str] = []
+    texts: list[str] = []
     for line in lines:
-        if line.startswith(("#", "```", "|")) or (found and not line.strip()):
+        text = line.strip()
+        if line.startswith(("#", "```", "|")) or (texts and not text):
             break
-        found += [line.strip()] if line.strip() else []
-    return " ".join(found)
+        if text:
+            texts.append(text)
+    return " ".join(texts)
 
 
 def training_card(

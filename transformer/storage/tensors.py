@@ -116,7 +116,7 @@ def stored_tensors(
 
     CheckpointError if a file is damaged or holds more than numbers, or a name occurs twice.
     """
-    found: dict[str, StoredTensor] = {}
+    stored: dict[str, StoredTensor] = {}
     for path in paths:
         check_pointer(path)
         if path.suffix == ".safetensors":
@@ -128,12 +128,12 @@ def stored_tensors(
         if not all_types:
             check_types(parts)
         for name, tensor in parts.items():
-            if name in found:
+            if name in stored:
                 raise CheckpointError(
-                    f"{path} holds {name!r:.80}, but {found[name].path.name} holds it too."
+                    f"{path} holds {name!r:.80}, but {stored[name].path.name} holds it too."
                 )
-            found[name] = tensor
-    return found
+            stored[name] = tensor
+    return stored
 
 
 def _header(path: Path, name: str, tensor: Any, types: Mapping[str, torch.dtype]) -> StoredTensor:
@@ -250,7 +250,8 @@ def opened(path: Path) -> Iterator[TensorFile]:
 
 def tensors_of(file: TensorFile) -> dict[str, Tensor]:
     """All tensors of an open safetensors file."""
-    return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    names = file.keys()
+    return {name: file.get_tensor(name) for name in names}
 
 
 def _unpickled(path: Path) -> dict[str, Tensor]:

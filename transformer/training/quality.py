@@ -2,7 +2,7 @@
 sentences."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -16,6 +16,14 @@ from transformer.text.tokenizer import Tokenizer
 from transformer.training.data import encode_pairs, group_by_length, make_batch
 
 BATCH_POSITIONS = 4096
+
+
+class Quality(TypedDict, total=False):
+    """What greedy translations are worth, as fields of a `TrainingStep`."""
+
+    bleu: float
+    exact: float
+    bleu_sentences: int
 
 
 class GreedyBleu:
@@ -40,8 +48,8 @@ class GreedyBleu:
         self._data = encode_pairs(self.pairs, tokenizer)
         self._tokenizer = tokenizer
 
-    def __call__(self, model: EncoderDecoder) -> dict[str, Any]:
-        """The measures as fields of a `TrainingStep`; none if the model's numbers overflow, or of
+    def __call__(self, model: EncoderDecoder) -> Quality:
+        """The measures; none if the model's numbers overflow, or of
         no pairs.
 
         The model stays in its mode.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Required
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.loss import SummedLoss, evaluate_loss
 from transformer.training.options import TrainingOptions, learning_rate
-from transformer.training.quality import GreedyBleu
+from transformer.training.quality import GreedyBleu, Quality
 
 AVERAGE_EVERY = 10
 USED = "used"
@@ -51,6 +51,13 @@ class TrainingStep:
     exact: float | None = (
         None  # share of these that greedy search writes exactly as their reference
     )
+
+
+class Evaluation(Quality, total=False):
+    """What an evaluation measures, as fields of a `TrainingStep`."""
+
+    valid_loss: Required[float]
+    valid_loss_average: float
 
 
 class Cost:
@@ -243,22 +250,21 @@ class Trainer:
             torch.autograd.backward(loss)
         return loss.detach()
 
-    def evaluate(self, data: EncodedPairs, quality: GreedyBleu | None = None) -> dict[str, Any]:
-        """What these fields of a `TrainingStep` measure; a call for all processes, of which 0
-        translates."""
+    def evaluate(self, data: EncodedPairs, quality: GreedyBleu | None = None) -> Evaluation:
+        """What is measured now; a call for all processes, of which 0 translates."""
 
         def loss() -> float:
             positions = self.options.batch_positions
             return evaluate_loss(self.model, data, positions, self.dtype, self.workers)
 
-        measured: dict[str, Any] = {"valid_loss": loss()}
+        measured: Evaluation = {"valid_loss": loss()}
         if self.average:
             with self._averaged():
                 measured["valid_loss_average"] = loss()
         if quality and quality.pairs:
             better = measured.get("valid_loss_average", math.inf) < measured["valid_loss"]
             with self._averaged() if better else nullcontext():
-                measured |= self.workers.agree(lambda: quality(self.model))
+                return {**measured, **self.workers.agree(lambda: quality(self.model))}
         return measured
 
     @contextmanager

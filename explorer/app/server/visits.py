@@ -146,12 +146,13 @@ def _trim(uploads: Uploads) -> None:
             if files
         }
         sizes = {
-            session_id: sum(len(file.data) for file in kept) for session_id, kept in files.items()
+            session_id: sum(len(file.data) for file in uploaded)
+            for session_id, uploaded in files.items()
         }
         too_much = [
             session_id
-            for session_id, kept in files.items()
-            if len(kept) > MOST_FILES or sizes[session_id] > MOST_BYTES
+            for session_id, uploaded in files.items()
+            if len(uploaded) > MOST_FILES or sizes[session_id] > MOST_BYTES
         ]
         if not too_much and sum(sizes.values()) <= MOST_TOGETHER:
             return

@@ -89,7 +89,8 @@ def same_change_elsewhere(
     free = [head for head in range(config.n_heads) if head not in changed]
     if not (ways := math.comb(len(free), len(changed))):
         raise InterventionError(
-            f"A control needs {len(changed)} other heads of the same layer, and there are {len(free)}."
+            f"A control needs {len(changed)} other heads of the same layer, and there are "
+            f"{len(free)}."
         )
     drawn: Iterable[tuple[int, ...]] = combinations(free, len(changed))
     if ways > count:

@@ -161,7 +161,7 @@ class AttentionMaps:
         known: Known,
         measures: Sequence[str],
         chosen: Sequence[Head],
-        shared: Mapping[str, Any],
+        shared: Mapping[str, object],
     ) -> None:
         """Measures beside the weight: what keys carried of all heads, their effects of some."""
         for name in measures:
@@ -175,7 +175,7 @@ class AttentionMaps:
             self.values.setdefault("measures", {})[name] = values
             self.arrays += arrays
 
-    def _tiles(self, tiles: Sequence[Sequence[Tile]]) -> dict[str, Any]:
+    def _tiles(self, tiles: Sequence[Sequence[Tile]]) -> dict[str, object]:
         """The grid of all heads; the browser pools its cells from those of the maps it holds."""
         kind = str(self._kind)
         notes = {
@@ -206,7 +206,7 @@ class AttentionMaps:
         }
 
 
-def _unlike(feed: Mapping[str, Any], shared: Mapping[str, Any]) -> dict[str, Any]:
+def _unlike(feed: Mapping[str, object], shared: Mapping[str, object]) -> dict[str, object]:
     """What a feed says otherwise than the one that all share."""
     return {name: value for name, value in feed.items() if value != shared[name]}
 

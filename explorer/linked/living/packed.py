@@ -27,10 +27,11 @@ def cells(
     """Colour levels, and how many thousandths weights are away from these; CellError beyond 0 to
     1."""
     with np.errstate(invalid="ignore"):
-        away = np.rint(1000 * weights.astype(np.float64)) - _near(found := levels(weights, mask))
+        colours = levels(weights, mask)
+        away = np.rint(1000 * weights.astype(np.float64)) - _near(colours)
     if not (np.abs(away) < _MIDDLE).all():
         raise CellError("A page shows weights from 0 to 1; this run has others.")
-    return found, (away + _MIDDLE).astype(np.uint8)
+    return colours, (away + _MIDDLE).astype(np.uint8)
 
 
 def _near(content: Bytes) -> NDArray[np.int64]:

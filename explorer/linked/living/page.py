@@ -278,7 +278,7 @@ def _named(text: str, sizes: Mapping[str, Head], strict: bool = True) -> dict[st
 
 
 def _head(text: str, size: Head) -> Head | None:
-    """A head as `3.5`, from 0; None if there is none of this name among so many layers and heads."""
+    """A head as `3.5`, from 0; None if there is none of this name in a model of this size."""
     if not re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", text):
         return None
     layer, head = (int(number) - 1 for number in text.split("."))

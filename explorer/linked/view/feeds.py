@@ -350,7 +350,7 @@ def overview_feed(
 
 
 def window_around(length: int, position: int, size: int = LARGEST) -> tuple[int, int]:
-    """Start and stop of the part of an axis to draw: all, or a window that moves by half its size."""
+    """Start and stop of what is drawn of an axis: all, or a window that moves by half its size."""
     if length <= size:
         return 0, length
     half = size // 2

@@ -1,11 +1,20 @@
+// @ts-check
 // What arrives: the figures (feeds), what the page says of the view (the spec), and the cursor. Who draws asks here.
 
 import { heard, sourceAt, unheard } from "./cursor.js";
 
 export class Inbox {
   constructor(view) {
-    Object.assign(this, { view, feeds: {}, spec: null, trace: null, picks: {}, mounts: new Map() });
+    this.view = view;
+    this.mounts = new Map();
+    /** @type {Record<string, import("./feeds.js").Feed & { name: string, trace: string }>} */
+    this.feeds = {};
+    /** @type {any} */
+    this.spec = null;
+    /** @type {?string} */
+    this.trace = null;
     this.at = { step: 0, source: null };
+    this.picks = {};
   }
 
   // Takes a figure.
@@ -67,6 +76,7 @@ export class Inbox {
   }
 
   // A feed, if it belongs to the translation on the screen.
+  /** @returns {any} */
   current(name) {
     const data = this.feeds[name];
     return data && data.trace === this.trace ? data : null;

@@ -1,3 +1,4 @@
+// @ts-check
 // What is told: the visitor's moves and choices, to the server and to whoever listens to the page.
 
 import { moved, picked, sameCursor } from "./cursor.js";
@@ -8,12 +9,20 @@ const HEARD_WITHIN = 2000;
 
 export class Outbox {
   constructor(view, inbox) {
-    Object.assign(this, { view, inbox, seq: 0, telling: null, asked: null, lastPick: null });
-    Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: 0 });
+    this.view = view;
+    this.inbox = inbox;
+    this.seq = 0;
+    this.asked = null; // the choice that the server has not heard of, and its number
+    this.lastPick = null;
+    this.telling = null; // the timer of a move that was not sent yet
+    this.repeating = null; // the timer of a message that was not answered yet
+    this.patience = HEARD_WITHIN;
+    this.answered = 0;
   }
 
   connect(send, trigger) {
-    Object.assign(this, { send, trigger });
+    this.send = send;
+    this.trigger = trigger;
   }
 
   // --- what the visitor does ---------------------------------------------------------------------------------
@@ -81,7 +90,8 @@ export class Outbox {
   forget() {
     clearTimeout(this.telling);
     clearTimeout(this.repeating);
-    Object.assign(this, { telling: null, repeating: null });
+    this.telling = null;
+    this.repeating = null;
   }
 
   // The server has answered the messages up to one, perhaps with another translation.
@@ -94,7 +104,9 @@ export class Outbox {
   // The server has heard the last message; a move that waited for this is sent.
   heard() {
     clearTimeout(this.repeating);
-    Object.assign(this, { repeating: null, patience: HEARD_WITHIN, answered: performance.now() });
+    this.repeating = null;
+    this.patience = HEARD_WITHIN;
+    this.answered = performance.now();
     if (this.telling) this.tellSoon();
   }
 
