@@ -17,7 +17,7 @@ from explorer.app.shell.fitting import fit_heads, fit_position
 from explorer.app.shell.model_picker import fit_listed, left_out
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
-from transformer.text.typed import clean
+from transformer.text.typed import without_surrogates
 
 MISSING = "There is no language model here: put the directory of one under `models/language/`."
 SECTIONS = {"generation": generation, "surprisal": surprisal, "lengths": lengths}
@@ -44,17 +44,18 @@ def show() -> None:
         if not reads:
             sentence.draw_again(now)
         note = st.container(width="stretch", key="lm-note")
+    typed = without_surrogates(text)  # a model may have pieces for line breaks and blanks
     drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else USUAL
     run_key = RunKey(
         source=source,
-        text=clean(text),
+        text=typed,
         decode=now.decode,
         target=None,
         changes=now.changes,
         drawing=drawing,
     )
     if reads:
-        run_key = RunKey(source, "", "greedy", clean(text), now.changes)
+        run_key = RunKey(source, "", "greedy", typed, now.changes)
     run = read(run_key)
     if run is None:
         frame.show_notices(session.current())
@@ -111,7 +112,7 @@ def text_box(text: str, now: State, reads: bool) -> None:
         "Text",
         text,
         label_visibility="collapsed",
-        placeholder="Type a text" if reads else "Nothing: the model begins from <s>",
+        placeholder="Type a text" if reads else "Nothing: the model begins by itself",
         **session.control("prompt", text, take_text),
     )
     for place in way:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
-from explorer.app.controls import formula, seen
+from explorer.app.controls import formula, plain, seen
 from explorer.app.maps import display, heads
 from explorer.app.maps.explorer import Scene, Strips, explorer, prefix_of
 from explorer.app.maps.looking import Looks
@@ -18,6 +18,7 @@ from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
+from explorer.figures.base.labels import piece
 from explorer.linked.view.feeds import race_feed
 from explorer.linked.view.home import Layout
 from explorer.linked.view.strips import SIDES as OF_PAIRS
@@ -52,6 +53,11 @@ def first(run: Translation) -> int:
 def note(run: Translation) -> str:
     written = len(run.target_tokens) - run.n_given
     wrote = f"{labels.counted(written, 'token')}"
+    start = ""
+    if not run.config.starts_with_token:
+        start = f"The text begins with “{plain(piece(run.decoder_input_tokens[0]))}”. "
+    if not run.n_given and start:
+        return f"{start}The model reads it alone and writes {wrote}."
     if not run.n_given:
         return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
     prompt_words = (
@@ -59,8 +65,11 @@ def note(run: Translation) -> str:
         if run.n_given == 1
         else f"{run.n_given} tokens of the prompt are"
     )
+    if start:
+        prompt_words = prompt_words.replace("of the prompt", "after it")
     return (
-        f"The {prompt_words} given (underlined); the model writes {wrote} after them, one by one."
+        f"{start}The {prompt_words} given (underlined); the model writes {wrote} after them, "
+        "one by one."
     )
 
 
