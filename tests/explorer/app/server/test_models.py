@@ -42,7 +42,6 @@ from transformer.devices import VARIABLE
 from transformer.hub.settings import Hub
 from transformer.storage.description import parameter_count
 
-
 WRITER = models.BUNDLED / "language" / "lm-en" / "config.json"
 """The config of a language model."""
 
