@@ -381,7 +381,9 @@ def unlisted() -> dict[str, str]:
     for name, path in _folders():
         model = _handle(name, path, changed(path))
         if not is_model(path):
-            kinds = set[str]() if name in FOLDERS else _weights_in(path)
+            if name in FOLDERS:
+                continue
+            kinds = _weights_in(path)
             if GGUF_SUFFIX in kinds:
                 reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
             elif kinds:

@@ -18,7 +18,6 @@ from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
-from explorer.figures.base.labels import piece
 from explorer.linked.view.feeds import race_feed
 from explorer.linked.view.home import Layout
 from explorer.linked.view.strips import SIDES as OF_PAIRS
@@ -55,7 +54,7 @@ def note(run: Translation) -> str:
     wrote = f"{labels.counted(written, 'token')}"
     start = ""
     if not run.config.starts_with_token:
-        start = f"The text begins with “{plain(piece(run.decoder_input_tokens[0]))}”. "
+        start = f"The text begins with “{plain(labels.display(run.decoder_input_tokens[0]))}”. "
     if not run.n_given and start:
         return f"{start}The model reads it alone and writes {wrote}."
     if not run.n_given:
