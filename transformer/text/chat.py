@@ -141,7 +141,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         super().__init__(trim_blocks=True, lstrip_blocks=True, optimized=False, finalize=_printed)
         self.left = MOST_BYTES
         del self.globals["lipsum"]
-        filters = {name: each for name, each in self.filters.items() if name in _FILTERS}
+        filters = {name: self.filters[name] for name in _FILTERS}
         filters |= {
             "join": _join,
             "replace": _replaced,
@@ -151,7 +151,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
             _MADE: lambda value: value,
             _SLICED: lambda value, *bounds: value[slice(*bounds)],
         }
-        self.filters = {name: self._counting(each) for name, each in filters.items()}
+        self.filters = {name: self._counting(compute) for name, compute in filters.items()}
 
     def _counting(self, compute: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(compute)
@@ -243,8 +243,8 @@ class _Joined(NodeTransformer):
         if not isinstance(node.arg, nodes.Slice):
             return node
         bounds = [node.arg.start, node.arg.stop, node.arg.step]
-        given = [nodes.Const(None) if bound is None else bound for bound in bounds]
-        return _filtered(_SLICED, node.node, node.lineno, given)
+        written = [bound or nodes.Const(None) for bound in bounds]
+        return _filtered(_SLICED, node.node, node.lineno, written)
 
 
 def _filtered(

@@ -46,7 +46,8 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     if name not in names:
         if name in models.catalogue():  # it writes: what translates is among the names
             session.notice(
-                f"{name} is a language model: it opens on the page Language model. {names[0]} is shown."
+                f"{name} is a language model: it opens on the page Language model. "
+                f"{names[0]} is shown."
             )
             name = names[0]
         elif is_name(name):
