@@ -107,7 +107,7 @@ _STYLE = """
   .st-key-doubt-room { position: relative; z-index: 1; overflow: visible; }
   .st-key-doubt { flex-wrap: nowrap; }
   .st-key-doubt p { white-space: nowrap; }
-  .stMainBlockContainer:has(.st-key-sections):has(.st-key-above) {
+  .stMainBlockContainer:has(.st-key-sections):has(.st-key-above):not(:has(.st-key-lm-note)) {
     [data-testid="stLayoutWrapper"]:has(> .st-key-changed) {
       width: calc(100% - 16rem); margin: -2.3rem 0 5px 16rem;
     }

@@ -119,6 +119,11 @@ def quote(token: str) -> str:
     return labels.shorten(labels.piece(token), 24)
 
 
+def quote_first(token: str) -> str:
+    """The first token of a text as written inside a sentence: nothing stands before it."""
+    return labels.shorten(labels.display(token), 24)
+
+
 def _opening(view: HeadMap, row: int, role: str) -> tuple[list[str], str]:
     """How a sentence about a row begins, and what it calls the head."""
     name = labels.head_phrase(view.layer, view.head) + (f" ({role})" if role else "")

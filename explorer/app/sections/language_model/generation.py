@@ -136,12 +136,14 @@ def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
     session.visit().tried.update(
         (prefix_of(opened, step), piece_id) for piece_id in (token_id, run.steps[step].token_id)
     )
-    wanted = (*run.target_ids[:step], token_id)
+    wanted = tuple(model.whole((*run.target_ids[:step], token_id), run.start_id))
     prompt = model.text(wanted)
     ids = model.ids(prompt)
     if ids != wanted:
         session.notice(SPLIT)
-    return {**session.FRESH, "prompt": prompt, "step": len(ids) - 1}
+    # a text's own first token is read, and is no step
+    steps = len(ids) - (not run.config.starts_with_token)
+    return {**session.FRESH, "prompt": prompt, "step": steps - 1}
 
 
 def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:
