@@ -22,12 +22,14 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 from jinja2.visitor import NodeTransformer
 
-MOST_TEMPLATE = 2**18
+MOST_TEMPLATE = 2**16
 MOST_MESSAGES = 256
 MOST_TEXT = 2**20
 """Characters that a template may write, or hold in one text."""
 MOST_LINES = 500_000
 """Lines of the program into which jinja2 turns a template that may run."""
+MOST_NUMBER = 2**53
+"""Largest number with which a template computes."""
 MOST_BYTES = 2**26
 """Bytes of all texts and lists that a template may make, kept or not."""
 _METHODS = frozenset(
@@ -202,6 +204,8 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         numbers = isinstance(left, int | float) and isinstance(right, int | float)
         if operator != "+" and not numbers:
             raise SecurityError(f"{operator} is for numbers here")
+        if numbers and max(abs(left), abs(right)) > MOST_NUMBER:
+            raise SecurityError("the number becomes too large")
         if operator == "**":
             raise SecurityError("powers are not computed here")
         if isinstance(left, str) and isinstance(right, str):

@@ -110,6 +110,10 @@ HOSTILE: dict[str, tuple[str, str]] = {
         "{% endfor %}",
         "list",
     ),
+    "a number squared": (
+        "{% set n = namespace(x=9) %}{% for i in range(90) %}{% set n.x = n.x * n.x %}{% endfor %}",
+        "number becomes too large",
+    ),
     "powers": ("{{ 9 ** 9 ** 9 ** 9 }}", "powers"),
     "a format by %": ("{{ '%999999999s' % 'a' }}", "for numbers"),
     "a format by a method": ("{{ '{:999999999}'.format('a') }}", "format"),
