@@ -136,15 +136,15 @@ def test_without_any_model_the_page_says_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("page", "name"), [("app.py", "gpt2"), ("pages/language_model.py", "language/gpt2")]
+    ("page", "name"), [("app.py", "gptj"), ("pages/language_model.py", "language/gptj")]
 )
 def test_a_folder_that_cannot_be_opened_is_named_with_the_reason(
     page: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
     (tmp_path / name).mkdir(parents=True)
-    (tmp_path / name / "config.json").write_text('{"model_type": "gpt2"}')
-    reason = f"{name} holds a gpt2 model of another library; this package cannot open it."
+    (tmp_path / name / "config.json").write_text('{"model_type": "gptj"}')
+    reason = f"{name} holds a gptj model of another library; this package cannot open it."
     at = run(page, model=name)
     captions = [each.value.replace("\\", "") for each in at.caption]
     assert any(reason in caption for caption in captions), captions
