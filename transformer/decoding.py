@@ -295,7 +295,7 @@ class DecodingState:
         return numbers(logits[:, -1].float().log_softmax(-1))
 
     @torch.inference_mode()
-    def given(self, token_ids: Sequence[int]) -> Iterator[Tensor]:
+    def read_prompt(self, token_ids: Sequence[int]) -> Iterator[Tensor]:
         """The first tokens of an output, read at once → (pieces,) log-probabilities at each of
         their places; of one sentence, and raises as ``numbers``."""
         inputs = torch.tensor([[*self.start.tolist(), *token_ids[:-1]]], device=self.device)
@@ -498,9 +498,9 @@ def given_nodes(state: DecodingState, rules: SearchRules) -> Iterator[Node]:
     if rules.n_given < 2:
         return
     chosen = dict(rules.chosen)
-    given = [chosen[step] for step in range(rules.n_given)]
+    prompt = [chosen[step] for step in range(rules.n_given)]
     node = Node(int(state.start[0]))
-    for step, (row, token_id) in enumerate(zip(state.given(given), given, strict=True)):
+    for step, (row, token_id) in enumerate(zip(state.read_prompt(prompt), prompt, strict=True)):
         distribution = row[None]
         (allowed, left) = rules.choices(distribution, [node.ending(rules.lookback)], [False], step)
         (candidates,) = candidates_of(distribution, allowed, left)

@@ -128,7 +128,7 @@ class _Sandbox(ImmutableSandboxedEnvironment):
     def __init__(self) -> None:
         super().__init__(trim_blocks=True, lstrip_blocks=True, finalize=_plain)
         del self.globals["lipsum"]
-        allowed = {name: each for name, each in self.filters.items() if name in _FILTERS}
+        allowed = {name: self.filters[name] for name in _FILTERS}
         self.filters = allowed | {
             "join": _join,
             "replace": _replaced,
@@ -142,13 +142,13 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         """What a macro or a block has written, as one text."""
         return _concatenated(pieces)
 
-    def wrap_str_format(self, value: Any) -> Any:
+    def wrap_str_format(self, value: object) -> None:
         """No formats, in which a few characters ask for a thousand million."""
         if getattr(value, "__name__", "") in ("format", "format_map"):
             raise SecurityError("formats are not filled here")
-        return None
+        return
 
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
         """Of a text, only the methods that cannot make much of little."""
         safe = super().is_safe_attribute(obj, attr, value)
         return safe and (attr in _METHODS or not isinstance(obj, str))
@@ -198,7 +198,7 @@ def _concatenated(texts: Iterable[str]) -> str:
     return "".join(parts)
 
 
-def _join(values: Any, between: str = "", attribute: str | None = None) -> str:
+def _join(values: Iterable[Any], between: str = "", attribute: str | None = None) -> str:
     texts = list[str]()
     for value in values:
         if attribute is not None:
@@ -215,7 +215,7 @@ def _replaced(text: str, old: str, new: str, count: int | None = None) -> str:
     return str(text).replace(old, new, -1 if count is None else count)
 
 
-def _to_json(value: Any, indent: int | None = None) -> str:
+def _to_json(value: object, indent: int | None = None) -> str:
     return _concatenated(
         [json.dumps(value, ensure_ascii=False, indent=min(indent or 0, 8) or None)]
     )

@@ -156,7 +156,7 @@ class Pieces:
     def cut(self, text: str) -> TokenizedText:
         """Reads a text as it was typed, and splits it; without special tokens."""
         if self.as_typed:
-            clean = typed.kept(text)
+            clean = typed.as_typed(text)
             word_at = _words_between_blanks(clean)
         else:
             clean = typed.read(text, self.lacks)

@@ -64,7 +64,7 @@ def read(text: str, lacks: Callable[[str], bool] = lambda _: False) -> CleanText
     )
 
 
-def kept(text: str) -> CleanText:
+def as_typed(text: str) -> CleanText:
     """The text as it was typed, for a vocabulary that has pieces for line breaks and blanks."""
     text = without_surrogates(text)
     return CleanText(text, tuple(range(len(text.split()))))

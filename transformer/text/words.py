@@ -104,7 +104,7 @@ def unknown_text(piece: str) -> str | None:
 
 @lru_cache(4096, typed=True)
 def readable(piece: str) -> str:
-    """One piece without its `▁`; blanks alone are a `◦` each, a byte its character or its code, as
+    """One piece without its `▁`; blanks are a `◦` each, a byte its character or its code, as
     `0xE2`."""
     if (unknown := unknown_text(piece)) is not None:
         return unknown
