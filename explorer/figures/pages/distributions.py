@@ -131,4 +131,4 @@ def bits_spec(tokens: Sequence[str], bits: Sequence[float], height: int = 190) -
     )
     frames = [{"name": str(i), "data": [{"selectedpoints": [i]}]} for i in range(len(tokens))]
     axes = upright(tokens, "bits", [0, 1.05 * max(*bits, 1.0)])
-    return plot.spec([bar], *axes, height, (50, 8, 6, 74), bargap=0.15, frames=frames)
+    return plot.spec([bar], *axes, height, (50, 8, 6, 74), bargap=0.15) | {"frames": frames}
