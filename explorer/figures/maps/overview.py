@@ -96,7 +96,7 @@ class _Grid:
             for layer, line in enumerate(heads)
             for place, head in enumerate(line)
         }
-        return cls(rows, columns, gap, xs, ys, places)
+        return cls(rows=rows, columns=columns, gap=gap, xs=xs, ys=ys, places=places)
 
     def canvas(self, tiles: Sequence[Sequence[Tile]]) -> np.ndarray:
         """The levels of all tiles in their places."""
