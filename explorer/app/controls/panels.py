@@ -30,7 +30,7 @@ _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size;
   outline: 2px solid #808080; outline-offset: -1px; pointer-events: none;
 }}</style>"""
 Width = Literal["stretch", "content"]
-Container = AbstractContextManager[Any]
+Container = AbstractContextManager[object]
 
 
 def chart(
