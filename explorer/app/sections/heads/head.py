@@ -295,6 +295,11 @@ class _Point(NamedTuple):
     x: float
     y: float
 
+    @property
+    def side(self) -> str:
+        """What it is a point of."""
+        return ("query", "key")[self.at[0]]
+
 
 def _runs(view: SurveyView, source: Source) -> list[Translation]:
     sentences = session.visit().sentences
@@ -314,13 +319,29 @@ def _of_side(
         for position, (token, content) in enumerate(
             zip(tokens, content_pieces(tokens, words), strict=True)
         ):
-            text = readable(token)
-            at = len(points_of_side)
-            sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
+            place = len(points_of_side)
+            x, y = map(float, values[place])
             points_of_side.append(
-                _Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at]))
+                _Point(
+                    at=(side, place),
+                    run=number,
+                    position=position,
+                    text=readable(token),
+                    sort=_sort(token, content),
+                    x=x,
+                    y=y,
+                )
             )
     return points_of_side
+
+
+def _sort(token: str, content: bool) -> str:
+    """What sort of token it is, one of `_SORTS`."""
+    if is_special(token):
+        return "special tokens"
+    if is_punctuation(readable(token)):
+        return "punctuation"
+    return "content words" if content else "function words"
 
 
 def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]:
@@ -332,65 +353,32 @@ def _compares(view: SurveyView, source: Source) -> None:
     runs = _runs(view, source)
     kind = view.kind
     values = view.now.values(HeadFacts)
-    drawn = points(source.translator().model, runs, (kind, *view.head))
-    sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
+    projected = points(source.translator().model, runs, (kind, *view.head))
+    queries = _of_side(projected, runs, kind, 0)
+    keys = _of_side(projected, runs, kind, 1)
     st.markdown(
-        f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the "
-        f"variance of q·k within rows. {drawn.left_out}"
+        f"These two directions of the balanced basis hold **{percent(projected.share)}** of the "
+        f"variance of q·k within rows. {projected.left_out}"
     )
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
     pickers.switch("colour_by", "Colour of the points", names, values.colour_by)
-    chosen = next((piece for side in sides for piece in side if piece.at == values.point), None)
-    marks = list[Marks]()
-    texts = list[tuple[float, float, str]]()
-    for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
-        key = int(side is sides[1])
-        name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (
-            kind is AttentionKind.CROSS
-        )
-        looks = dict(zip(_SORTS, (paint for paint, _ in SEVERAL), strict=False))
-        for sort, paint in (looks if values.colour_by == "class" else {name: colour}).items():
-            those = [point for point in side if values.colour_by != "class" or point.sort == sort]
-            x, y, places = (
-                np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position")
-            )
-            notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
-            symbol = "circle" if key else "diamond"
-            shade = places if values.colour_by == "position" else None
-            legend = sort * (key or int(values.colour_by != "class"))
-            marks.append(
-                Marks(
-                    name=legend,
-                    x=x,
-                    y=y,
-                    colour=paint,
-                    notes=notes,
-                    data=[p.at for p in those],
-                    symbol=symbol,
-                    values=shade,
-                )
-            )
-        # the words farthest from the centre, each once
-        centre = np.mean([point[-2:] for point in side], axis=0)
-        far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))
-        words = {point.text: point for point in reversed(far)}
-        texts += [(point.x, point.y, point.text) for point in far if words[point.text] is point][
-            :most
-        ]
-    last = max(point.position for side in sides for point in side)
-    first, second = (f"direction {labels.count(axis)}" for axis in drawn.axes)
-    ends = ("first token", f"token {last + 1}") if values.colour_by == "position" else None
+    chosen = next((point for point in (*queries, *keys) if point.at == values.point), None)
+    marks = [*_marks(queries, kind, values.colour_by), *_marks(keys, kind, values.colour_by)]
+    texts = [*_farthest(queries, 4), *_farthest(keys, 6)]
+    first, second = (f"direction {labels.count(axis)}" for axis in projected.axes)
+    ends: tuple[str, str] | None = None
+    if values.colour_by == "position":
+        last = max(point.position for point in (*queries, *keys))
+        ends = ("first token", f"token {last + 1}")
+    ring = None if chosen is None else (chosen.x, chosen.y)
     panel(
         f"points-{kind}",
-        lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends),
-        f"{view.title} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
+        lambda: plane(marks, (first, second), ring, texts, ends),
+        f"{view.title} · {len(queries)} queries (diamonds) and {len(keys)} keys (circles) of "
         f"{len(runs)} sentences · {view.survey.model}",
         lambda: [
             ["side", "sentence", "position", "token", "x", "y"],
-            *(
-                [("query", "key")[p.at[0]], p.run + 1, p.position + 1, p.text, p.x, p.y]
-                for p in (*sides[0], *sides[1])
-            ),
+            *([p.side, p.run + 1, p.position + 1, p.text, p.x, p.y] for p in (*queries, *keys)),
         ],
         seeing=_PLANE,
         alt="Queries and keys of the head in a plane; the numbers are in the export",
@@ -399,14 +387,66 @@ def _compares(view: SurveyView, source: Source) -> None:
     )
     if chosen is None:
         st.caption("Click a point to see its token in its sentence.")
-        return
-    run = runs[chosen.run]
+    else:
+        _in_sentence(view, chosen, runs[chosen.run])
+
+
+def _marks(side: list[_Point], kind: AttentionKind, colour_by: str) -> list[Marks]:
+    """The points of a side: in one colour, shaded by position, or a colour for each sort."""
+    is_key = side[0].side == "key"
+    if colour_by == "class":
+        return [
+            # the legend names a sort once, at the keys
+            _marks_of(
+                [point for point in side if point.sort == sort],
+                name=sort if is_key else "",
+                colour=colour,
+                shaded=False,
+            )
+            for sort, (colour, _) in zip(_SORTS, SEVERAL, strict=False)
+        ]
+    name = "keys" if is_key else "queries"
+    if kind is AttentionKind.CROSS:
+        name += " (source)" if is_key else " (target)"
+    colour = "#999999" if is_key else style.HUES[str(kind)]
+    return [_marks_of(side, name=name, colour=colour, shaded=colour_by == "position")]
+
+
+def _marks_of(side: list[_Point], *, name: str, colour: str, shaded: bool) -> Marks:
+    """Points of one look: queries are diamonds, keys circles."""
+    positions = np.array([point.position for point in side])
+    return Marks(
+        name=name,
+        x=np.array([point.x for point in side]),
+        y=np.array([point.y for point in side]),
+        colour=colour,
+        notes=[f"{point.text}\n{point.side}, token {point.position + 1}" for point in side],
+        data=[point.at for point in side],
+        symbol="circle" if side and side[0].side == "key" else "diamond",
+        values=positions if shaded else None,
+    )
+
+
+def _farthest(side: list[_Point], most: int) -> list[tuple[float, float, str]]:
+    """The words farthest from the centre, each once."""
+    centre = np.mean([(point.x, point.y) for point in side], axis=0)
+    distances = {
+        point.at: float(np.hypot(point.x - centre[0], point.y - centre[1])) for point in side
+    }
+    words = dict[str, _Point]()
+    for point in sorted(side, key=lambda point: -distances[point.at]):
+        words.setdefault(point.text, point)
+    return [(point.x, point.y, text) for text, point in [*words.items()][:most]]
+
+
+def _in_sentence(view: SurveyView, chosen: _Point, run: Translation) -> None:
+    """A point's token in its sentence, and a link to it."""
     key = chosen.at[0]
-    pieces = [plain(readable(piece)) for piece in _pieces(run, kind, key)]
+    pieces = [plain(readable(piece)) for piece in _pieces(run, view.kind, key)]
     pieces[chosen.position] = f"**{pieces[chosen.position]}**"
-    st.markdown(f"As a {('query', 'key')[key]}: {' '.join(pieces)}")
-    row = None if key and kind is AttentionKind.CROSS else chosen.position
-    read = chosen.position if key and run.config.sites[kind].key_side == "encoder" else None
+    st.markdown(f"As a {chosen.side}: {' '.join(pieces)}")
+    row = None if key and view.kind is AttentionKind.CROSS else chosen.position
+    read = chosen.position if key and run.config.sites[view.kind].key_side == "encoder" else None
     link_to(view, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
 
 

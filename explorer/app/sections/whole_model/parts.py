@@ -1,5 +1,4 @@
-"""What each part of the model does to the token at the cursor: formula, a sentence, and its
-numbers."""
+"""What each part of the model does to the token at the cursor: formula, sentence, numbers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.base.strips import Strip, strips_spec
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import parts
-from explorer.lenses.inside.parts import NormPart
+from explorer.lenses.inside.parts import EmbeddingPart, NormPart
 from transformer.config import ModelConfig
 from transformer.view import Check
 
@@ -90,57 +89,75 @@ def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
 
 def embedding(at: Inspected) -> None:
     """A token's row of the table, the row scaled, and the encoding of its position."""
-    model, config = at.model.model, at.model.config
+    model = at.model.model
     embedded = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
     pieces, d_model = model.table(at.side).weight.shape
-    scaled = embedded.factor != 1
-    added = embedded.position is not None
-    root = abs(embedded.factor - d_model**0.5) < 1e-6
-    factor = (
-        (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {embedded.factor:g}") if scaled else ""
-    )
-    encoding = r" + \mathrm{PE}(pos)" if added else ""
     st.latex(
         rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times "
-        rf"{d_model}}}{{E}}[\mathrm{{id}}]"
-        rf"{factor}{encoding}"
+        rf"{d_model}}}{{E}}[\mathrm{{id}}]{embedding_terms(embedded, d_model)}"
     )
-    order = "the decoder would know the order from its mask alone"
-    order = "the encoder could not tell word orders apart" if at.side == "encoder" else order
-    source = "table" if config.positions == "learned" else "formula"
-    where = f"this model's positions ({config.positions}) act inside attention"
-    if added:
-        where = (
-            f"The encoding of its position is added: for token {count(at.position)}, the {source} "
-            f"takes {at.position}, because it counts from 0. Without it, {order}."
-        )
-    elif config.positions == "none":
-        where = "This model has no positional encoding, so nothing is added."
-    else:
-        where = f"Nothing is added for its position: {where}."
-    times = (
-        f"multiplied by {embedded.factor:.1f}"
-        if scaled
-        else "as it is: this model does not scale it"
-    )
+    times = "as it is: this model does not scale it"
+    if embedded.factor != 1:
+        times = f"multiplied by {embedded.factor:.1f}"
     st.markdown(
-        f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. {where}"
+        f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. "
+        f"{position_words(at, embedded)}"
     )
-    rows = [vector("row of the table", embedded.row)]
-    rows += [vector(f"× {embedded.factor:.1f}", embedded.scaled)] if scaled else []
-    rows += [] if embedded.position is None else [vector("+ position", embedded.position)]
-    end = "= input" if embedded.normed is None else f"{config.norm_name}(sum)"
-    vectors(at, "embedding", [*rows, vector(end, embedded.input, True)], embedded.checks)
+    vectors(at, "embedding", embedding_rows(at, embedded), embedded.checks)
     near = parts.neighbours(model, at.side, at.token_id, NEIGHBOURS)
-    vocabulary = at.model.tokenizer.source if at.side == "encoder" else at.model.tokenizer.target
-    named = vocabulary.named(token for token, _ in near)
-    pairs = zip(named, near, strict=True)
-    listed = ", ".join(f"{word(token)} {number(cosine)}" for token, (_, cosine) in pairs)
+    tokenizer = at.model.tokenizer
+    vocabulary = tokenizer.source if at.side == "encoder" else tokenizer.target
+    tokens = vocabulary.named(token for token, _ in near)
+    listed = ", ".join(
+        f"{word(token)} {number(cosine)}" for token, (_, cosine) in zip(tokens, near, strict=True)
+    )
     st.markdown(
         f"**Nearest neighbours** of {at.token} among the {pieces:,} rows of the table, by the "
         f"cosine of the angle (1: the same direction): {listed}. Tokens that the model treats "
         "alike come to lie near."
     )
+
+
+def embedding_terms(embedded: EmbeddingPart, d_model: int) -> str:
+    """LaTeX of what a row of the table is multiplied by, and of what is added."""
+    terms = ""
+    if embedded.factor != 1:
+        is_root = abs(embedded.factor - d_model**0.5) < 1e-6
+        terms += rf"\cdot \sqrt{{{d_model}}}" if is_root else rf"\cdot {embedded.factor:g}"
+    if embedded.position is not None:
+        terms += r" + \mathrm{PE}(pos)"
+    return terms
+
+
+def position_words(at: Inspected, embedded: EmbeddingPart) -> str:
+    """What the model adds for the position of a token, and why."""
+    positions = at.model.config.positions
+    if positions == "none" and embedded.position is None:
+        return "This model has no positional encoding, so nothing is added."
+    if embedded.position is None:
+        return (
+            f"Nothing is added for its position: this model's positions ({positions}) act inside "
+            "attention."
+        )
+    origin = "table" if positions == "learned" else "formula"
+    order = "the decoder would know the order from its mask alone"
+    if at.side == "encoder":
+        order = "the encoder could not tell word orders apart"
+    return (
+        f"The encoding of its position is added: for token {count(at.position)}, the {origin} "
+        f"takes {at.position}, because it counts from 0. Without it, {order}."
+    )
+
+
+def embedding_rows(at: Inspected, embedded: EmbeddingPart) -> list[Strip]:
+    """The row of the table and what becomes of it, up to the input of the first layer."""
+    rows = [vector("row of the table", embedded.row)]
+    if embedded.factor != 1:
+        rows.append(vector(f"× {embedded.factor:.1f}", embedded.scaled))
+    if embedded.position is not None:
+        rows.append(vector("+ position", embedded.position))
+    end = "= input" if embedded.normed is None else f"{at.model.config.norm_name}(sum)"
+    return [*rows, vector(end, embedded.input, True)]
 
 
 def layer_norm(at: Inspected, given_norm: NormPart | None = None) -> None:
