@@ -75,7 +75,16 @@ def page(
         second = None
         if other_text or beside_model or edits:
             second = other(other_text or folder, ()), theirs
-        return first, written(first, known, place, heads, second, measure or (), why or ())
+        html = written(
+            first,
+            known,
+            place,
+            heads,
+            beside=second,
+            measures=measure or (),
+            why=why or (),
+        )
+        return first, html
 
     if text is None:
         assert file is not None

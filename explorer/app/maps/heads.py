@@ -65,7 +65,9 @@ class KindPage:
 
 
 def show(page: KindPage, opened: View, fade: bool = True) -> None:
-    kind, config = page.kind, opened.translation.config
+    """Draws the linked view of a kind of attention, with its controls and explanation."""
+    kind = page.kind
+    config = opened.translation.config
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
@@ -87,16 +89,19 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
         with st.container(horizontal=True):
             display.tables(lambda: [look.read()])
             display.cell(look)
-            local = _LOCAL if look.read().reach else ""
-            explanation = (
-                f"{page.seeing} {formula.explained(kind, config.positions, site.score)}{local}"
-            )
+            explanation = f"{page.seeing} {formula.explained(kind, config.positions, site.score)}"
+            if look.read().reach:
+                explanation += _LOCAL
             seen(explanation, formula.attention(kind, config.positions, site.causal, site.score))
             run_export(scene, lambda now, looks: printed(looks[kind], now))
         say(page.note)
 
     scene = Scene(
-        *(layout, opened, (kind,), lambda now, looks: feeds(looks[kind], now, fade), below),
+        layout=layout,
+        opened=opened,
+        kinds=(kind,),
+        extra=lambda now, looks: feeds(looks[kind], now, fade),
+        below=below,
         fade=fade,
         largest=520,
         above=lambda now, looks: choose(looks[kind], now),

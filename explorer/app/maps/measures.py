@@ -53,9 +53,8 @@ def beside_effects(report: AuditReport, effects: int, series: int = 1) -> AuditR
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
-    return effect_map(
-        view, of_run(opened, effect_in, view.kind, view.layer, view.head, view.window)
-    )
+    head = view.kind, view.layer, view.head
+    return effect_map(view, of_run(opened, effect_in, *head, view.window))
 
 
 IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {

@@ -74,15 +74,16 @@ def _leave(server: runtime.Runtime, at: str) -> None:
         loop = asyncio.get_running_loop()
         if at not in _watched:
             _watched.add(at)
-            loop.call_later(LOOK, _look, loop, server, at, False)
+            loop.call_later(LOOK, partial(_look, loop, server, at, was_closed=False))
 
 
 def _look(
-    loop: asyncio.AbstractEventLoop, server: runtime.Runtime, at: str, was_closed: bool
+    loop: asyncio.AbstractEventLoop, server: runtime.Runtime, at: str, *, was_closed: bool
 ) -> None:
+    """Forgets a visit that is closed at two looks in a row."""
     closed = not server.is_active_session(at)
     if not (closed and was_closed):
-        loop.call_later(LOOK, _look, loop, server, at, closed)
+        loop.call_later(LOOK, partial(_look, loop, server, at, was_closed=closed))
         return
     _visits.discard(at)
     _watched.discard(at)

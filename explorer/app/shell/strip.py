@@ -329,12 +329,13 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
     )
     with st.container(horizontal=True, key="lesson-options"):
         for i, name in enumerate(names):
-            choose = partial(_choose, opened, measured, i, step, at)
-            look: dict[str, Any] = {
-                "type": "primary" if i == chosen else "secondary",
-                "on_click": choose,
-            }
-            st.button(plain(name), f"lesson.option.{i}", disabled=locked, **look)
+            st.button(
+                plain(name),
+                f"lesson.option.{i}",
+                type="primary" if i == chosen else "secondary",
+                on_click=partial(_choose, opened, measured, choice=i, step=step, at=at),
+                disabled=locked,
+            )
     if chosen is None and not is_check:
         st.markdown(f":gray[{LATER}]")
     elif chosen is not None and is_check:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -84,9 +85,15 @@ def picture(
         beside = Beside("greedy search", [])
         chosen = None
         first = 0
-    draw = partial(search_tree, branches, names, beside, chosen, first, run.decoder_input_tokens[0])
+    start = run.decoder_input_tokens[0]
     take = partial(choose, tree.nodes)
     title = f"{caption} · {run.model}"
+
+    def draw(ink: str) -> go.Figure:
+        return search_tree(
+            branches, names, beside=beside, chosen=chosen, first=first, start=start, ink=ink
+        )
+
     panel(
         name, draw, title, lambda: table(tree, more), take=take, scrolls=True, inked=True, **words
     )
