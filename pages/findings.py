@@ -7,18 +7,13 @@ from itertools import groupby
 import streamlit as st
 
 from explorer.app.address.page_values import Findings
-from explorer.app.controls import command, inform, panel, plain, refusal, refusals
+from explorer.app.controls import command, inform, panel, plain, refusal, refusals, styles
 from explorer.app.controls.text import data
 from explorer.app.server import studies
 from explorer.app.server.studies import Study
 from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
 from explorer.figures.pages.study import Chart, draw, number
-
-_STYLE = """<style>
-.st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
-.st-key-studies h5 { padding-bottom: .6rem; }
-</style>"""
 
 
 def show() -> None:
@@ -30,7 +25,7 @@ def show() -> None:
         return
     if name:
         inform(plain(f"There is no study “{name}” here; these are the ones that there are."))
-    st.html(_STYLE)
+    st.html(styles.sheet("findings"))
     studies_found, wrong = studies.every()
     for reason in wrong:
         st.caption(f":material/warning: {refusal(reason)}")

@@ -1,6 +1,7 @@
 """The files that a browser loads: short lines, and folders named as they are wherever they are
 loaded."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ STATIC = ROOT / "static"
 VIEW = next(STATIC.glob("linked_view-*")).name
 PAGE = next(STATIC.glob("page-*")).name
 LIVING = next(STATIC.glob("living-*")).name
+APP = next(STATIC.glob("app-*")).name
 LOADED = {
+    APP: ("explorer/app/controls/styles.py", "static/README.md"),
     LIVING: ("explorer/linked/living/scripts.py", "static/README.md"),
     VIEW: (
         "explorer/app/maps/explorer.py",
@@ -56,3 +59,15 @@ def test_imports_are_relative_and_name_the_folder_that_is_there() -> None:
 def test_the_folder_is_named_wherever_it_is_loaded(folder: str) -> None:
     assert [path.name for path in STATIC.glob(f"{folder.rpartition('-')[0]}*")] == [folder]
     assert [path for path in LOADED[folder] if f"{folder}/" not in (ROOT / path).read_text()] == []
+
+
+def test_every_sheet_of_the_app_is_drawn_and_the_pages_hold_no_rules_of_their_own() -> None:
+    paths = [*(ROOT / "explorer" / "app").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
+    sources = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    sheets = re.findall(r'styles\.sheet\("(\w+)"\)', "".join(sources.values()))
+    assert {path.stem for path in (STATIC / APP).iterdir()} == set(sheets)
+    # the element around a sheet; and of one chart, whose key no sheet can know
+    assert {name for name, text in sources.items() if "<style>" in text} == {
+        "styles.py",
+        "panels.py",
+    }

@@ -29,6 +29,7 @@ _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size;
   width: calc({columns} * var(--cell)); height: var(--cell);
   outline: 2px solid #808080; outline-offset: -1px; pointer-events: none;
 }}</style>"""
+"""A rule for one chart, whose key is its selector: no sheet can name it before it is drawn."""
 Width = Literal["stretch", "content"]
 Container = AbstractContextManager[object]
 
