@@ -1,5 +1,6 @@
-"""The visitor's state, kept in the session and written to the address. No other file uses session
-keys.
+"""The visitor's state, kept in the session and written to the address.
+
+No other file uses session keys.
 
 The session holds the state; `state.py` beside it defines it. The first line of a page's full run
 reads the address (after a link, the menu, Back); every change writes it once.
@@ -8,11 +9,12 @@ reads the address (after a link, the menu, Back); every change writes it once.
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import streamlit as st
 
+from explorer.app.address.kinds import Moves
 from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.state import KEYS, State, changed, elsewhere, places
@@ -26,8 +28,11 @@ from explorer.linked.view.events import (
 )
 from transformer.config import Head
 
-T = TypeVar("T")
-RUN: dict[str, Any] = {
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+RUN: Moves = {
     "step": None,
     "source": None,
     "pairs": frozenset(),
@@ -36,7 +41,7 @@ RUN: dict[str, Any] = {
     "two": None,
 }
 """Values that belong to one run of the model; another run starts without them."""
-FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
+FRESH: Moves = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
 
 
@@ -115,14 +120,14 @@ class Stayed:
 class ByMenu:
     """A link of the menu was followed, which keeps this session's state."""
 
-    named: Mapping[str, Any]  # what the link says of the state
+    named: Moves  # what the link says of the state
 
 
 @dataclass(frozen=True)
 class ByLesson:
     """A link of a lesson was followed, which keeps the visitor's sentence and cursor."""
 
-    named: Mapping[str, Any]  # what the step says of the state
+    named: Moves  # what the step says of the state
 
 
 @dataclass(frozen=True)
@@ -207,7 +212,7 @@ def _notice_unreadable(names: Sequence[str]) -> None:
         )
 
 
-def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
+def _at_step(named: Moves, place: Moves) -> State:
     """The state with which a step of a lesson opens: what it names, and the visitor's sentence and
     cursor."""
     before = current()
@@ -225,7 +230,7 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     return changed(State(), **{**steady, **named})
 
 
-def _enter_sort(sort: str) -> dict[str, Any] | None:
+def _enter_sort(sort: str) -> Moves | None:
     """Keeps the place of the sort of models before.
 
     Returns:
@@ -235,12 +240,12 @@ def _enter_sort(sort: str) -> dict[str, Any] | None:
     st.session_state["sort"] = sort
     if before == sort:
         return None
-    left: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
+    left: dict[str, Moves] = st.session_state.setdefault("places", {})
     left[before] = {name: current().value(name) for name in places()}
     return left.get(sort) or {name: State().value(name) for name in places()}
 
 
-def change(**values: Any) -> None:
+def change(**values: object) -> None:
     """Changes the state and writes the address once, as one entry in the browser's history."""
     _write(changed(current(), **values))
 
@@ -258,7 +263,7 @@ def keep() -> None:
 
 
 def rerun(
-    **values: Any,  # changes of the state
+    **values: object,  # changes of the state
 ) -> None:
     """Runs the page again from its first line, unless the visitor has asked for something else
     meanwhile.
@@ -284,7 +289,7 @@ def _write(state: State) -> State:
     return state
 
 
-def resolve(**values: Any) -> State:
+def resolve(**values: object) -> State:
     """Fills in values that the app chose, without a new entry in the browser's history."""
     state = changed(current(), **values)
     st.session_state["state"] = state
@@ -404,9 +409,9 @@ def on_linked_view(
     limits: CursorRange,  # the translation on the screen
     sizes: Mapping[str, Head],  # number of layers and heads by kind
     # the state's values for continuing with a token (by its id) at a step (from 0)
-    go_on: Callable[[int, int], Mapping[str, Any]],
+    go_on: Callable[[int, int], Moves],
     # the state's values after a head (kind, layer and head) was switched off, or on again
-    switch: Callable[[str, Head], Mapping[str, Any]],
+    switch: Callable[[str, Head], Moves],
 ) -> bool:
     """Callback of a linked view: moves the cursor as the event says, or takes the head or token
     chosen there.

@@ -9,11 +9,11 @@ answer down.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.kinds import Moves
 from explorer.app.address.page_values import Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
@@ -83,9 +83,8 @@ def changes(
     return (*remaining, choose(step, piece if len(alike) == 1 else token_id))
 
 
-def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
-    """The state's values for continuing with a candidate; it and the token it replaces count as
-    tried."""
+def continue_with(opened: View, step: int, token_id: int) -> Moves:
+    """The state's values for continuing with a candidate; both it and its rival count as tried."""
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}
@@ -181,7 +180,7 @@ class Scene:
     strips: Strips | Callable[[State], Strips] = field(default_factory=Strips)
     # gets the sentence, a step and a token id, and returns the values of the state with which the
     # model continues from there with that token
-    go_on: Callable[[View, int, int], Mapping[str, Any]] = continue_with
+    go_on: Callable[[View, int, int], Moves] = continue_with
     later: Later | None = None  # what waits until the view is painted
 
     def laid_out(self, now: State, looks: Looks) -> Layout:

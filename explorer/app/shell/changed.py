@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed, listed, parted
+from explorer.app.address.kinds import Moves
 from explorer.app.controls import plain
 from explorer.app.server import runs
 from explorer.app.server.view import View
@@ -52,19 +52,19 @@ def all_of(now: State) -> tuple[Listed, ...]:
 
 def take(
     items: Iterable[Listed],  # the list
-    **more: Any,  # other values of the state
+    **more: object,  # other values of the state
 ) -> None:
     """Takes another list of changes; the cursor stays."""
     session.change(**{**_taken(items), **more})
 
 
-def _taken(items: Iterable[Listed]) -> dict[str, Any]:
+def _taken(items: Iterable[Listed]) -> Moves:
     """The state's values with another list of changes."""
     now = session.current()
     return {**session.RUN, "step": now.step, "source": now.source, **parted(items)}
 
 
-def add(change: Intervention, **more: Any) -> None:
+def add(change: Intervention, **more: object) -> None:
     """Adds a change at the end of the list, or switches it on if it is there; further as `take`."""
     items = all_of(session.current())
     if change in [change.change for change in items]:
@@ -73,7 +73,7 @@ def add(change: Intervention, **more: Any) -> None:
         take([*items, Listed(change, True)], **more)
 
 
-def switched(kind: str, head: Head) -> dict[str, Any]:
+def switched(kind: str, head: Head) -> Moves:
     """The state's values after a head was switched off, or on again if it was off."""
     change = ablate(kind, *head)
     items = all_of(session.current())
