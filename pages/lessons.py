@@ -1,8 +1,7 @@
 """Lessons: a path from a first map to what a head does, and how one knows."""
 
-from typing import Any
-
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.app.address import session, sitemap
 from explorer.app.controls import part, plain, styles
@@ -143,7 +142,7 @@ def _state(lesson: Lesson) -> str:
     )
 
 
-def _take(file: Any) -> None:
+def _take(file: UploadedFile | None) -> None:
     if file is None:
         return
     try:

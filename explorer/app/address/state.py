@@ -33,6 +33,7 @@ from explorer.app.address.pages import VALUES, Page
 from explorer.app.address.sitemap import VIEWS
 from explorer.figures.base.captions import MEASURES
 from explorer.figures.base.style import SCALES
+from explorer.lenses.words.reading import Rows
 from transformer.config import Head
 from transformer.interventions import Intervention
 
@@ -88,7 +89,7 @@ class State:
     words: bool = parameter(YES, False)  # whether sub-words are merged into words
     hide: tuple[str, ...] = parameter(HIDDEN, ())  # what the maps leave out, from `HIDEABLE`
     # whether decoder rows are named by the token `read` or `predicted`; None for the kind's default
-    rows: str | None = parameter(one_of("read", "predicted"))
+    rows: Rows | None = parameter(one_of("read", "predicted"))
     scale: str = parameter(
         one_of(*SCALES), "linear"
     )  # how weights become colours: `linear`, `sqrt`, `log`

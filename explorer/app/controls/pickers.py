@@ -6,7 +6,7 @@ from typing import Any, Literal
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import TEXT
+from explorer.app.address.kinds import TEXT, Moves
 from explorer.app.address.state import KEYS
 from explorer.app.controls.options import heads, numbered
 from explorer.app.controls.text import plain
@@ -130,7 +130,7 @@ def kind_picker(
     kinds: Iterable[str] = models.KINDS,  # those that the page offers
     # whether it stands in a part that keeps its kind, so that the page has to run again
     part: bool = False,
-    **also: Any,  # values of the address that change with it
+    **also: object,  # values of the address that change with it
 ) -> None:
     """Lets the visitor choose among the kinds of attention."""
     names = {
@@ -201,7 +201,7 @@ def variants(
     now: str | None,  # that value
     sentences: dict[str, str] | None = None,  # what each variant shows
     # other values of the state with which a variant begins, by its name
-    fresh: Callable[[str], Mapping[str, Any]] = lambda chosen: {},
+    fresh: Callable[[str], Moves] = lambda chosen: {},
     usual: str
     | None = None,  # the variant that an address without `view` opens; None for the first
 ) -> None:

@@ -3,13 +3,14 @@ cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.app.address.kinds import Moves
 from explorer.figures.base.labels import number
 from explorer.lenses.what_if import arithmetic
 from transformer import interventions as do
@@ -21,7 +22,7 @@ from transformer.text.kinds import Checked, one_of, whole
 if TYPE_CHECKING:
     from transformer.translator import Translator
 
-Values = NDArray[Any]
+Values = np.ndarray
 ROUNDING = 0.01
 """Numbers are shown with two decimals."""
 MOST = 4
@@ -93,7 +94,7 @@ class Viewpoint(NamedTuple):
         source = self.source + by if 0 <= self.source + by < sources else self.source - by
         return self._replace(step=step % steps, source=source % sources)
 
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Moves:
         """Its values by name, without the kinds that the run does not have."""
         values = dict(zip(("step", "source", *KINDS), self, strict=True))
         return {name: value for name, value in values.items() if value is not None}
@@ -212,7 +213,7 @@ def _spread(values: Values) -> list[int]:
 
 
 def _most(
-    asks: str, names: Sequence[str], values: Any, write: Write = number, sign: int = 1
+    asks: str, names: Sequence[str], values: Iterable[float], write: Write = number, sign: int = 1
 ) -> Measured:
     """Which of several has the largest value, or the smallest with ``sign`` −1."""
     if len(names) < 2:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
@@ -125,15 +125,17 @@ def lines(look: HeadSelection, now: State) -> None:
         def keep(heads: Iterable[Head]) -> None:
             session.change(more=tuple(map(tuple, heads)) or None)
 
-        more_of: dict[str, Any] = session.control("more", more, keep) | {
-            "placeholder": "Up to three"
-        }
-
         def name_of(head: Head) -> str:
             return labels.head_name(*head)
 
         st.multiselect(
-            "Other heads", further, more, format_func=name_of, max_selections=3, **more_of
+            "Other heads",
+            further,
+            more,
+            format_func=name_of,
+            max_selections=3,
+            placeholder="Up to three",
+            **session.control("more", more, keep),
         )
 
 

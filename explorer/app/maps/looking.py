@@ -6,7 +6,6 @@ A page derives these values from the state once, at the top of a run, and hands 
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -170,13 +169,12 @@ def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
     measure = "weight" if lacking(opened, state.measure) else state.measure
     words = state.words and bool(QUANTITIES[measure].words)  # some measures are not of words
     hidden: tuple[bool, bool] = "special" in state.hide, "punctuation" in state.hide
-    named: Any = state.rows if state.rows in ("read", "predicted") else None
     return {
         kind: HeadSelection(
             opened=opened,
             kind=kind,
             head=getattr(state, kind),
-            reading=Reading(words, *hidden, None if kind == "encoder" else named),
+            reading=Reading(words, *hidden, None if kind == "encoder" else state.rows),
             most=state.window,
             scale=state.scale,
             cursor=Cursor(state.step or 0, state.source),

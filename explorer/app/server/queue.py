@@ -8,8 +8,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from itertools import count
-from typing import Any
 
+from streamlit.runtime.scriptrunner import RerunData
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 
 from explorer.app.address import session
@@ -141,7 +141,7 @@ def begin() -> None:
         return
 
     @wraps(run)
-    def queued(runner: ScriptRunner, request: Any) -> None:
+    def queued(runner: ScriptRunner, request: RerunData) -> None:
         with pages.turn(runner, browser=session.cookie()):
             run(runner, request)
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -171,11 +170,13 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
             menu.link(
                 sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content"
             )
-        leave: dict[str, Any] = {
-            "icon": ":material/close:",
-            "on_click": partial(session.change, lesson=None),
-        }
-        st.button("Leave the lesson", key="lesson-leave", type="tertiary", **leave)
+        st.button(
+            "Leave the lesson",
+            key="lesson-leave",
+            type="tertiary",
+            icon=":material/close:",
+            on_click=partial(session.change, lesson=None),
+        )
     return controls
 
 

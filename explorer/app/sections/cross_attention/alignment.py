@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.app.address import State, session
 from explorer.app.controls import chart, export, inform, options, part, pickers, plain, seen
@@ -57,48 +58,19 @@ NO_FACT = (
 
 
 def show(opened: View) -> None:
-    """Pairs with links made by hand, of which a chosen one is forced and brings its links; the
-    alignment."""
-    now = session.current().gold
+    """Pairs with links made by hand, and the alignment of the chosen one, which is forced."""
 
-    def upload(file: Any) -> None:
+    def upload(file: UploadedFile | None) -> None:
         if file is not None:
             try:
                 session.visit().gold = read_upload(file.name, file.getvalue(), read_gold)
             except DataError as error:
                 session.notice(str(error))
 
-    def choice(origin: str, label: str, pairs: list[GoldPair]) -> None:
-        def take(i: int) -> None:
-            pair = pairs[i]
-            text = " ".join(pairs[i].source)
-            links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
-            texts = {
-                "text": text,
-                "target": " ".join(pair.target),
-                "sentence": examples.whole(text),
-            }
-            more = {"pairs": links, "gold": f"{origin}-{count(i)}"}
-            session.change(**session.FRESH | texts | more)
-
-        offered: dict[Any, str] = {None: "choose a pair"}
-        offered |= options.numbered((" ".join(pair.source) for pair in pairs), 60)
-        number = (
-            int(now.removeprefix(f"{origin}-")) - 1
-            if now and now.startswith(f"{origin}-")
-            else None
-        )
-        number = number if number in offered else None
-        if pairs:
-            pickers.choose(
-                f"gold.{origin}", label, offered, number, take, texts=True, labelled=True
-            )
-
     with st.container(horizontal=True):
         with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
-            choice(
-                "sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source)
-            )
+            sample = "The bundled sample (Tatoeba, links made by hand)"
+            choose_pair("sample", sample, linked(opened.source))
             st.file_uploader(
                 (
                     "Your own file, one pair per line: source, tab, target, tab, links such as "
@@ -108,9 +80,44 @@ def show(opened: View) -> None:
                 max_upload_size=LARGEST // 2**20,
                 **session.control("gold.upload", None, upload),
             )
-            choice("file", "The pairs of your file", session.visit().gold)
+            choose_pair("file", "The pairs of your file", session.visit().gold)
         seen(SEEING, FORMULA)
     section(opened)
+
+
+def choose_pair(origin: str, label: str, pairs: list[GoldPair]) -> None:
+    """Lets the visitor choose one of some pairs, which brings its links; draws nothing for none."""
+    if not pairs:
+        return
+
+    def take(place: int) -> None:
+        pair = pairs[place]
+        text = " ".join(pair.source)
+        links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
+        pair_values = {
+            "text": text,
+            "target": " ".join(pair.target),
+            "sentence": examples.whole(text),
+            "pairs": links,
+            "gold": f"{origin}-{count(place)}",
+        }
+        session.change(**session.FRESH | pair_values)
+
+    names: dict[int | None, str] = {None: "choose a pair"}
+    for place, name in options.numbered((" ".join(pair.source) for pair in pairs), 60).items():
+        names[place] = name
+    chosen = chosen_pair(origin)
+    if chosen not in names:
+        chosen = None
+    pickers.choose(f"gold.{origin}", label, names, chosen, take, texts=True, labelled=True)
+
+
+def chosen_pair(origin: str) -> int | None:
+    """The place of the pair that the address names, if it is of this origin."""
+    name = session.current().gold
+    if not name or not name.startswith(f"{origin}-"):
+        return None
+    return int(name.removeprefix(f"{origin}-")) - 1
 
 
 @part()

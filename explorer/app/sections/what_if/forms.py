@@ -7,7 +7,7 @@ itself.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 
@@ -30,6 +30,9 @@ EVERY = -1  # the choice of every head, layer or step
 FieldContext = dict[str, Any]  # what was chosen for the fields before
 
 
+V = TypeVar("V")
+
+
 class Sort(NamedTuple):
     label: str  # its name in the list
     # draws its controls; returns the change, None if something is missing; a ValueError says why
@@ -38,9 +41,10 @@ class Sort(NamedTuple):
     says: str  # what it does, in one sentence
 
 
-def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = None) -> Any:
+def one(label: str, names: Mapping[V, str], width: int = 180, first: V | None = None) -> V:
+    """Lets the visitor choose one of several by their names."""
     options = list(names)
-    start = options.index(first) if first in options else 0
+    start = options.index(first) if first is not None and first in options else 0
     return st.selectbox(label, options, index=start, format_func=names.__getitem__, width=width)
 
 
@@ -66,21 +70,22 @@ def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
     return labels.names(queries), labels.names(names.keys)
 
 
-def _kind(opened: View, _context: FieldContext) -> Any:
-    names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
+def _kind(opened: View, _context: FieldContext) -> str:
+    names = {str(kind): KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
 
 
-def _layer(opened: View, context: FieldContext) -> Any:
+def _layer(opened: View, context: FieldContext) -> int:
     config = opened.translation.config
     kind = context.get("kind")
-    layers = config.sizes[kind][0] if kind else config.stacks[context["side"]].n_layers
-    return one(
-        "Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0
-    )
+    if kind is None:
+        n_layers = config.stacks[context["side"]].n_layers
+        return one("Layer", counted("layer", n_layers), 110, 0)
+    layer, _ = getattr(session.current(), kind)
+    return one("Layer", counted("layer", config.sizes[kind][0]), 110, layer)
 
 
-def _head(opened: View, context: FieldContext, every: bool = False) -> Any:
+def _head(opened: View, context: FieldContext, every: bool = False) -> int:
     heads = opened.translation.config.sizes[context["kind"]][1]
     head_shown = getattr(session.current(), context["kind"])
     return one("Head", counted("head", heads, every), 130 if every else 110, head_shown[1])
@@ -91,7 +96,7 @@ def _heads(opened: View, context: FieldContext) -> int | None:
     return None if chosen == EVERY else chosen
 
 
-def _by(opened: View, context: FieldContext) -> Any:
+def _by(opened: View, context: FieldContext) -> str:
     ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
     ways |= {"previous": "the previous token", "first": "the first token"}
     if opened.source.translator().means is None:
@@ -101,12 +106,12 @@ def _by(opened: View, context: FieldContext) -> Any:
     return one("What it gives instead", ways)
 
 
-def _sublayer(opened: View, context: FieldContext) -> Any:
+def _sublayer(opened: View, context: FieldContext) -> str:
     parts = opened.translation.config.stacks[context["side"]].sublayers
     return one("Sub-layer", {name: PARTS[name] for name in parts}, 220)
 
 
-CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
+CONTROLS: dict[str, Callable[[View, FieldContext], object]] = {
     "kind": _kind,
     "layer": _layer,
     "head": _heads,
@@ -244,10 +249,13 @@ def norm(opened: View) -> Intervention:
     side = ask(opened, "side")["side"]
     config = opened.translation.config
     places = [(sublayer.layer, sublayer.name) for sublayer in config.stacks[side].passed()]
-    names: dict[Any, str] = {at: f"layer {labels.count(at[0])}, {PARTS[at[1]]}" for at in places}
+    names: dict[tuple[int, str] | None, str] = {
+        (layer, name): f"layer {labels.count(layer)}, {PARTS[name]}" for layer, name in places
+    }
     if config.norm == "pre":
-        names[()] = f"at the end of the {side}"
-    return do.drop_norm(side, *one("Norm", names, 280))
+        names[None] = f"at the end of the {side}"
+    place = one("Norm", names, 280)
+    return do.drop_norm(side) if place is None else do.drop_norm(side, *place)
 
 
 PLACES: dict[str, tuple[str, Callable[..., str], tuple[str, ...]]] = {
