@@ -102,21 +102,17 @@ class SurveyView:
     def role(self, head: Head) -> str:
         """The role of a head in words; of an alignment, with the row that implies it."""
         name = str(self.roles[head])
-        row = (
-            f" (row that {aligned_by(self.survey.profiles[self.kind].means)[head]})"
-            if name == ALIGNMENT
-            else ""
-        )
-        return name + row
+        if name == ALIGNMENT:
+            name += f" (row that {aligned_by(self.survey.profiles[self.kind].means)[head]})"
+        return name
 
     def keeping(self, head: Head, strong: str = "") -> str:
         """In how many of the sentences a head shows its role."""
-        links = f"{self.survey.pairs} pairs with links made by hand"
+        sentences = "sentences"
+        if self.roles[head] == ALIGNMENT:
+            sentences = f"{self.survey.pairs} pairs with links made by hand"
         share = percent(float(self.survey.profiles[self.kind].kept[head]))
-        return (
-            f"{strong}{share}{strong} of the "
-            f"{links if self.roles[head] == ALIGNMENT else 'sentences'}"
-        )
+        return f"{strong}{share}{strong} of the {sentences}"
 
     def values(self, statistic: Statistic) -> Floats:
         """A statistic of all heads, (layers, heads)."""
@@ -130,20 +126,21 @@ class SurveyView:
 
 def written(value: SupportsFloat, statistic: Statistic) -> str:
     """A statistic as text: shares in per cent, others with two decimals."""
-    shares = statistic.unit == "share" and statistic.name != "entropy"
-    return percent(float(value)) if shares else labels.number(float(value), ".2f")
+    if statistic.unit == "share" and statistic.name != "entropy":
+        return percent(float(value))
+    return labels.number(float(value), ".2f")
 
 
 def link_to(
     view: SurveyView, line: Line, label: str, row: int | None, source: int | None = None
 ) -> None:
-    """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of
-    the head."""
+    """Links to a sentence in the view of the kind, run as it was run here, at a row of the head."""
     kind = str(view.kind)
     values = {"text": line.source, "sentence": examples.whole(line.source), "target": line.target}
-    values |= (
-        {"step": None, "source": row} if kind == "encoder" else {"step": row, "source": source}
-    )
+    if kind == "encoder":
+        values |= {"step": None, "source": row}
+    else:
+        values |= {"step": row, "source": source}
     st.page_link(
         PAGES[kind],
         label=plain(label),
@@ -154,8 +151,7 @@ def link_to(
 
 
 def show(view: SurveyView, source: Source) -> None:
-    """The chosen head: its role, one of three facets, and, folded, what is measured on a few
-    sentences."""
+    """The chosen head: its role, one of three facets, and, folded, measures on a few sentences."""
     name = str(view.roles[view.head])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -205,17 +201,21 @@ def _tokens(view: SurveyView) -> None:
             )
             for token in view.survey.tokens(view.kind, *view.head, values.unit, by)
         ]
-        heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
-        st.markdown("\n".join([*heading, *rows]) if rows else "None was seen three times.")
+        if rows:
+            st.markdown("\n".join([f"| | {names} | seen |", "|---|---:|---:|---:|", *rows]))
+        else:
+            st.markdown("None was seen three times.")
 
     st.markdown("**Keys that take most weight**")
     table(
-        values.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%"
+        values.keys_by,
+        "share of the weight | lift",
+        lambda token: f"{100 * token.value:.1f}\u00a0%",
     )
     st.markdown(
         f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {values.unit[:-1]})"
     )
-    table("selective", "selectivity | to the head's mean", lambda each: f"{each.value:.2f}")
+    table("selective", "selectivity | to the head's mean", lambda token: f"{token.value:.2f}")
     st.caption(_LISTS)
 
 
@@ -224,11 +224,14 @@ def _distances(view: SurveyView) -> None:
     shares = profile.distances[view.head]
     chance = profile.chance[view.head[0]]
     most = int(np.argmax(shares - chance))
-    away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
+    where = "at the same position**"
+    if most > FAR:
+        where = f"{most - FAR} before** the query"
+    elif most < FAR:
+        where = f"{FAR - most} after** the query"
     st.markdown(
-        f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, "
-        f"with {percent(float(shares[most]))} of the weight instead of "
-        f"{percent(float(chance[most]))}."
+        f"Most above even weights: keys **{where}, with {percent(float(shares[most]))} of the "
+        f"weight instead of {percent(float(chance[most]))}."
     )
     panel(
         f"distances-{view.kind}",
@@ -280,7 +283,9 @@ def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
         diagonal = float(view.survey.profiles[view.kind].means["aer_diagonal"].flat[0])
         return f"error {percent(round(ROLES[name].threshold / example.value * diagonal, 3))}"
     value = ROLES[name].threshold * example.value
-    return percent(value) if ROLES[name].share else f"{value:.2f} times"
+    if ROLES[name].share:
+        return percent(value)
+    return f"{value:.2f} times"
 
 
 _SORTS = ("content words", "function words", "punctuation", "special tokens")
@@ -345,7 +350,10 @@ def _sort(token: str, content: bool) -> str:
 
 
 def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]:
-    return run.labels(kind).keys if side else rows_of(run.labels(kind), kind)
+    """The tokens of a side: those of the rows, or the keys."""
+    if side:
+        return run.labels(kind).keys
+    return rows_of(run.labels(kind), kind)
 
 
 def _compares(view: SurveyView, source: Source) -> None:

@@ -237,8 +237,11 @@ def addition(at: Inspected) -> None:
     total = stream + update
     (before, change) = (np.linalg.norm(vector) for vector in (stream, update))
     cosine = float(stream @ update / max(float(before * change), 1e-9))
-    how = "the two agree" if cosine > 0 else "the two oppose each other"
-    how = how if abs(cosine) > 0.3 else "the update is mostly a new direction"
+    how = "the update is mostly a new direction"
+    if cosine > 0.3:
+        how = "the two agree"
+    elif cosine < -0.3:
+        how = "the two oppose each other"
     after = ""
     if at.run.config.norm == "post":
         after = f" With post-norm, a {at.run.config.norm_name} follows."
@@ -261,21 +264,18 @@ def feed_forward(at: Inspected) -> None:
     wide = len(network.units)
     st.latex(inner_formula(config, wide))
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
-    most = (
-        f"unit {count(best[0])} adds most" if network.added[best[0]] > 0 else "none adds anything"
+    most = "none adds anything"
+    if network.added[best[0]] > 0:
+        most = f"unit {count(best[0])} adds most"
+    text = (
+        f"Attention mixes positions; here a non-linear function ({act}) acts on each position "
+        "alone. "
     )
+    if config.gated:
+        text += "It makes a gate for each unit, which multiplies the unit's value. "
     st.markdown(
-        (
-            f"Attention mixes positions; here a non-linear function ({act}) acts on each position "
-            "alone. "
-        )
-        + (
-            "It makes a gate for each unit, which multiplies the unit's value. "
-            if config.gated
-            else ""
-        )
-        + f"At {at.token}, {percent(float((network.units > 0).mean()))} of the {wide:,} units are above 0; "
-        f"{most}. A bar shows |unit| times the length of the unit's row of $W_2$."
+        f"{text}At {at.token}, {percent(float((network.units > 0).mean()))} of the {wide:,} units "
+        f"are above 0; {most}. A bar shows |unit| times the length of the unit's row of $W_2$."
     )
     names = [f"unit {count(unit)}" for unit in best]
     written = [
@@ -318,28 +318,17 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
 
 
 def output(at: Inspected) -> None:
-    model, config, pieces = at.model.model, at.model.config, at.model.config.n_target_pieces
-    (*_, last), checks = parts.logit_lens(model, at.run, at.step, CANDIDATES)
-    scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
-    matrix = r"E^{\top}" if model.output is None else r"W"
-    st.latex(
-        rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
-        rf"\underset{{{config.d_model} \times "
-        rf"{pieces}}}{{{matrix}}}{' + b' if config.output_bias else ''})"
-    )
-    table = (
-        "the embedding table" if model.target_embedding is None else "the decoder's embedding table"
-    )
-    tied = f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper)"
-    tied = tied if model.output is None else "The matrix is a table of its own, not the embeddings"
-    bias = "a learned bias is added" if config.output_bias else "there is no bias"
+    """The distribution over the next token, with the matrix that makes it."""
+    pieces = at.model.config.n_target_pieces
+    (*_, last), checks = parts.logit_lens(at.model.model, at.run, at.step, CANDIDATES)
+    st.latex(output_formula(at))
     token = plain(piece(at.run.steps[at.step].token))
     st.markdown(
-        f"{tied}; {bias}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
+        f"{output_words(at)}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
         f"probabilities of them. Written at this step: “{token}” ({percent(last.chosen)}, rank "
         f"{last.rank:,} of {pieces:,})."
     )
-    names = [piece(each) for each in at.model.pieces(piece.token_id for piece in last.best)]
+    names = [piece(token) for token in at.model.pieces(guess.token_id for guess in last.best)]
     shares = np.array([guess.probability for guess in last.best])
     written = [percent(float(share)) for share in shares]
     caption = f"the {len(names)} most probable next tokens"
@@ -353,6 +342,33 @@ def output(at: Inspected) -> None:
         caption=caption,
         checks=checks,
     )
+
+
+def output_formula(at: Inspected) -> str:
+    """LaTeX of the output, with the shapes of its factors."""
+    config = at.model.config
+    scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
+    matrix = r"E^{\top}" if at.model.model.output is None else r"W"
+    bias = " + b" if config.output_bias else ""
+    return (
+        rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
+        rf"\underset{{{config.d_model} \times {config.n_target_pieces}}}{{{matrix}}}{bias})"
+    )
+
+
+def output_words(at: Inspected) -> str:
+    """Where the output's matrix comes from, and whether there is a bias."""
+    model = at.model.model
+    if model.output is not None:
+        matrix = "The matrix is a table of its own, not the embeddings"
+    elif model.target_embedding is None:
+        matrix = "The matrix is the embedding table itself, transposed"
+    else:
+        matrix = "The matrix is the decoder's embedding table itself, transposed"
+    if model.output is None:
+        matrix += " (tied, section 3.4 of the paper)"
+    bias = "a learned bias is added" if at.model.config.output_bias else "there is no bias"
+    return f"{matrix}; {bias}"
 
 
 PARTS: dict[str, Callable[[Inspected], None]] = {
