@@ -262,19 +262,14 @@ def looks(sides: Sequence[Side], rows: Sequence[int | None]) -> str:
         if row is not None:
             weights = side.run.weights("cross", *side.head)[row]
             best = int(np.argmax(weights))
+            token = plain(quote(side.run.source_tokens[best]))
+            puts = f"puts {percent(float(weights[best]))} of its weight on **{token}**"
             total = float(weights.sum())
-            rest = (
-                ""
-                if total > 0.995
-                else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
-            )
-            on = plain(quote(side.run.source_tokens[best]))
-            puts = f"puts {percent(float(weights[best]))} of its weight on **{on}**{rest}"
-        start = (
-            "The"
-            if sentences
-            else f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
-        )
+            if total <= 0.995:
+                puts += f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
+        start = "The"
+        if not sentences:
+            start = f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
         sentences.append(f"{start} {plain(side.name)} {puts}.")
     return " ".join(sentences)
 
