@@ -266,13 +266,16 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(measured.asks)}*")
     if question.quantity == BUILD:
-        reached = (
-            f"{_RIGHT} First reached with {plain(note.chose)}. {plain(note.reason)}" if note else ""
-        )
-        st.markdown(reached or _BUILDING)
+        if note is None:
+            st.markdown(_BUILDING)
+        else:
+            reached = f"First reached with {plain(note.chose)}. {plain(note.reason)}"
+            st.markdown(f"{_RIGHT} {reached}")
         return
     names = [option.name for option in measured.options]
-    chosen = names.index(note.chose) if note and note.chose in names else None
+    chosen: int | None = None
+    if note is not None and note.chose in names:
+        chosen = names.index(note.chose)
     # a score that follows every choice would tell what is right
     lesson = find(step[0])
     seen = session.visit().lesson_notes.get(step[0], {})

@@ -73,7 +73,8 @@ def show(opened: View, now: State) -> None:
             f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken."
         )
         chosen = None
-    chosen = tree.winner if chosen is None else chosen
+    if chosen is None:
+        chosen = tree.winner
     say(comparison(tree, text))
 
     greedy, nodes = tree.greedy, tree.nodes
@@ -149,7 +150,10 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
 
 
 def divisor(offset: int) -> str:
-    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
+    """What a sum of log p is divided by, in words."""
+    if not offset:
+        return "|y| to the power α"
+    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α"
 
 
 def score_name(rules: SearchRules) -> str:

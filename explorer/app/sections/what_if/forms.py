@@ -5,6 +5,7 @@ itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
 from typing import Any, NamedTuple, TypeVar
@@ -55,7 +56,9 @@ def number(label: str, value: float, low: float, high: float, step: float) -> fl
 def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
     """Several of a thing by their numbers, and all of them."""
     names = {i: f"{noun} {labels.count(i)}" for i in range(count)}
-    return names | {EVERY: f"every {noun}"} if every else names
+    if every:
+        names[EVERY] = f"every {noun}"
+    return names
 
 
 def unchanged(opened: View) -> Translation:
@@ -152,19 +155,25 @@ def edit(opened: View) -> Intervention | None:
     word = st.text_input(
         "Replacement token", placeholder="another word", max_chars=60, width=180
     ).strip()
-    ways = [f"{labels.WORD_START}{word}", word]
-    begins = unchanged(opened).source_tokens[at].startswith(labels.WORD_START)
-    for way in (ways if begins else ways[::-1]) if word else ():
-        try:
-            opened.source.translator().token_id(way, "source")
-        except InterventionError:
-            continue
-        return do.edit_source(at, way)
-    if word:
-        raise InterventionError(
-            f"This model has no single token for “{word}”; take a more common word."
-        )
-    return None
+    if not word:
+        return None
+    pieces = [f"{labels.WORD_START}{word}", word]
+    if not unchanged(opened).source_tokens[at].startswith(labels.WORD_START):
+        pieces.reverse()
+    for piece in pieces:
+        if _is_token(opened, piece):
+            return do.edit_source(at, piece)
+    raise InterventionError(
+        f"This model has no single token for “{word}”; take a more common word."
+    )
+
+
+def _is_token(opened: View, piece: str) -> bool:
+    """Whether a piece is a token of the source."""
+    with suppress(InterventionError):
+        opened.source.translator().token_id(piece, "source")
+        return True
+    return False
 
 
 def choose(opened: View) -> Intervention:
@@ -232,16 +241,19 @@ OFFERED = {
 def mask(opened: View) -> Intervention:
     """A change of the masks of a kind, in one layer or in all."""
     kind = _kind(opened, {})
-    cells: Any
-    _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
-    layer = one(
-        "in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY
-    )
-    if cells in ("cell", "key"):
+    ways = {way: MASKS[way][0] for way in OFFERED[kind].split()}
+    _, what, which = MASKS[one("Mask", ways, 260)]
+    n_layers = opened.translation.config.sizes[kind][0]
+    layer = one("in", counted("layer", n_layers, every=True), 130, EVERY)
+    cells: str | list[tuple[int | None, int]] = which
+    if which in ("cell", "key"):
         rows, columns = map(numbered, tokens_of(opened.translation, kind))
-        query = one("Query", rows) if cells == "cell" else None
+        query = one("Query", rows) if which == "cell" else None
         cells = [(query, one("Key", columns))]
-    return do.mask(kind, **{what: cells}, layer=None if layer == EVERY else layer)
+    chosen = None if layer == EVERY else layer
+    if what == "forbid":
+        return do.mask(kind, forbid=cells, layer=chosen)
+    return do.mask(kind, allow=cells, layer=chosen)
 
 
 def norm(opened: View) -> Intervention:
@@ -304,9 +316,12 @@ def _aligned(
             )
         return [(at, at) for at in range(len(here))]
     chosen = [(a, b) for a, b in pairs if (here[a] == there[b]) == (way == "shared")]
+    if not chosen and way == "shared":
+        raise InterventionError("The two sentences share no word.")
     if not chosen:
-        none = "No word of one sentence stands where the other has a different word."
-        raise InterventionError("The two sentences share no word." if way == "shared" else none)
+        raise InterventionError(
+            "No word of one sentence stands where the other has a different word."
+        )
     return chosen
 
 
