@@ -2,6 +2,7 @@
 of them."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 
 import streamlit as st
@@ -81,12 +82,11 @@ def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
 
 
 def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
-    """Draws a chart; one of some series of another chart of the document shows them as that one
-    does."""
+    """Draws a chart; its series look as in the chart of the document with most of them."""
     table = [chart.columns, *chart.rows]
     names = set(_series(chart))
     among = max((name for name in series if names <= set(name)), key=len)
-    make = lambda ink: draw(chart, among, ink)  # noqa: E731
+    make = partial(draw, chart, among)
     panel(name, make, chart.caption, lambda: table, alt=chart.alt, sentence=False, inked=True)
 
 

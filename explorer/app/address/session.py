@@ -9,6 +9,7 @@ reads the address (after a link, the menu, Back); every change writes it once.
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
@@ -349,9 +350,13 @@ def control(
     versions[name] = version, now
     key = f"{name}.{version}"
     if not callable(take):
-        field = take or name
-        take = lambda chosen: change(**{field: chosen})  # noqa: E731
+        take = partial(_change_field, take or name)
     return {"key": key, "on_change": on_control, "args": (name, key, take)}
+
+
+def _change_field(name: str, value: object) -> None:
+    """Takes the value of a widget for a field of the state."""
+    change(**{name: value})
 
 
 def on_control(

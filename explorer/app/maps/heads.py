@@ -184,7 +184,7 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
         heads = ", ".join(labels.head_name(view.layer, view.head) for view in views)
         rule = display.link_rule(now.links)
         title = f"{caption} · {heads} · {rule.name}, thickness = {quantity(view).share}"
-        draw = lambda: lines(views, rule.mass, rule.least)  # noqa: E731
+        draw = partial(lines, views, rule.mass, rule.least)
         return {"lines": Picture(draw, title, audit, view.derived)}
     row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)

@@ -45,9 +45,20 @@ def draw(
 
 
 def vectors(
-    at: Inspected, name: str, rows: list[Strip], checks: Checks, caption: str = MAPS, **more: object
+    at: Inspected,
+    name: str,
+    rows: list[Strip],
+    checks: Checks,
+    caption: str = MAPS,
+    *,
+    joint: bool = False,
+    across: str = "dimension",
 ) -> None:
-    make = lambda: style.figure(strips_spec(rows, **more))  # type: ignore[arg-type]  # noqa: E731
+    """Draws vectors one below the other, as `strips_spec` does."""
+
+    def make() -> go.Figure:
+        return style.figure(strips_spec(rows, joint, across))
+
     draw(at, name, make=make, caption=caption, alt=alt(rows), checks=checks)
 
 
