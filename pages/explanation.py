@@ -426,8 +426,10 @@ def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> s
 
 
 def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
-    """Which words lean on the source most and least; the first step and the end are cases of their
-    own."""
+    """Which words lean on the source most and least.
+
+    The first step and the end are cases of their own.
+    """
     ends = ended and len(source) > 1
     shares = [percent(share) for share in source.tolist()]
     apart = f"Apart from these, the first step, which has no prefix but a start, has {shares[0]}"

@@ -1,5 +1,7 @@
-"""Findings: what was measured over many sentences and models; every study by its question, or one
-of them."""
+"""Findings: what was measured over many sentences and models.
+
+Every study by its question, or one of them.
+"""
 
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -224,8 +224,10 @@ def save(opened: View, kind: str) -> None:
 
 
 def follow(at: HeadSelection, now: State) -> None:
-    """Draws the key, which follows the cursor, and fills the slots; what does not move has its own
-    feed."""
+    """Draws the key, which follows the cursor, and fills the slots.
+
+    What does not move has its own feed.
+    """
     look = look_at(at, now)
     tokens = look.view.key_tokens
     field = "source" if look.kind == "cross" else "key"

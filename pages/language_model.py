@@ -1,5 +1,7 @@
-"""Language model: a causal Transformer continues a text, or reads one; what it attends to at every
-step."""
+"""Language model: a causal Transformer continues a text, or reads one.
+
+What it attends to at every step.
+"""
 
 import streamlit as st
 

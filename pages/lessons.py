@@ -107,8 +107,10 @@ def _row(lesson: Lesson, number: str = "") -> None:
 
 
 def _missed(check: Lesson) -> list[str]:
-    """The questions of a check that were not answered right; what is right only after both
-    checks."""
+    """The questions of a check that were not answered right.
+
+    What is right only after both checks.
+    """
     is_over = all(_done(check) >= len(check.steps) for check in checks().values())
     lines = list[str]()
     for step, note in sorted(session.visit().lesson_notes[check.name].items()):

@@ -22,8 +22,10 @@ class PaperItem(NamedTuple):
 
 
 def walk(text: str) -> dict[str, tuple[PaperItem, ...]]:
-    """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link; other lines
-    say."""
+    """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link.
+
+    Other lines say.
+    """
     sections = dict[str, tuple[PaperItem, ...]]()
     for section in text.split("# ")[1:]:
         heading, *items = section.strip().split("\n* ")

@@ -291,8 +291,10 @@ def stated_training(card: str, header: Header) -> str:
 
 
 def bleu(stated: Sequence[Score]) -> tuple[str, str]:
-    """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not
-    state."""
+    """BLEU as a card states it: on the paper's test, and on all others.
+
+    Empty for what it does not state.
+    """
     values = [name for name in stated if name.metric == "bleu"]
     shared = [value for value in values if SHARED_TEST in value.dataset.lower()]
     rest = "; ".join(

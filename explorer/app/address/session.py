@@ -47,8 +47,10 @@ FRESH: Moves = {**RUN, "changes": (), "off": ()}
 
 
 Take = Callable[[Any], object] | str | None
-"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's
-name."""
+"""Gets the value of a widget: a function, or a field of the state.
+
+None is that of the widget's name.
+"""
 
 
 @dataclass
@@ -303,8 +305,10 @@ def notice(text: str) -> None:
 
 
 def browser() -> str:
-    """A name for the visitor's browser, the same after a reload; without cookies, that of the
-    session."""
+    """A name for the visitor's browser, the same after a reload.
+
+    Without cookies, that of the session.
+    """
     return cookie() or visit().name
 
 
@@ -325,8 +329,10 @@ def cookie() -> str:
 
 
 def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
-    """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled
-    sample."""
+    """Keeps the visitor's file of sentences for this visit.
+
+    No lines bring back the bundled sample.
+    """
     visit().sentences = (name, lines) if lines else None
 
 
@@ -380,8 +386,10 @@ def on_pick(
         [Any], object
     ],  # gets the `customdata` of the point, or the number of the row (from 0)
 ) -> None:
-    """Callback of a clickable chart or table: passes on what was picked; an empty pick is
-    ignored."""
+    """Callback of a clickable chart or table: passes on what was picked.
+
+    An empty pick is ignored.
+    """
     picked = st.session_state.get(key, {}).get("selection", {})
     points = picked.get("points") or []
     rows = picked.get("rows") or []

@@ -96,8 +96,10 @@ def examples(
 
 
 def roles_of(source: Source, kind: str) -> list[list[str]]:
-    """The roles of the heads of a kind, by layer and head; none while a lesson asks for one, or
-    will."""
+    """The roles of the heads of a kind, by layer and head.
+
+    None while a lesson asks for one, or will.
+    """
     visit = session.visit()
     return source.roles.get(kind, []) if visit.silent is None and not visit.roleless else []
 
@@ -111,8 +113,10 @@ def head_picker(
     width: int | Literal["stretch"] = 240,  # in px
     other: str = "",  # the name of an entry before the heads that is none of them
 ) -> None:
-    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws
-    the head."""
+    """Lets the visitor choose layer and head of one kind.
+
+    For use inside the fragment that draws the head.
+    """
     take = take or (lambda head: session.change(**{kind: head}))
     roles = roles_of(source, kind)
     found: dict[Any, str] = {None: other} if other else {}

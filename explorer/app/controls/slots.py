@@ -89,8 +89,10 @@ class SlotPicture:
 
 
 Content = str | Sequence[SlotPicture]
-"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a
-literal sign."""
+"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs.
+
+`\\` stands before a literal sign.
+"""
 
 
 def slot(

@@ -24,8 +24,10 @@ def place(
     run: Translation,
     now: State,  # heads and step are chosen
 ) -> Viewpoint:
-    """The cell that the cursor marks; without a chosen source token, the one most attended at the
-    step."""
+    """The cell that the cursor marks.
+
+    Without a chosen source token, the one most attended at the step.
+    """
     heads = {kind: getattr(now, kind) for kind in map(str, run.config.sites)}
     step = min(now.step or 0, len(run.steps) - 1)
     source = now.source
@@ -89,8 +91,10 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> Moves:
 
 
 def check(path: Path) -> Iterator[str]:
-    """What is wrong with a lesson's file, a sentence each; questions are asked on their
-    sentences."""
+    """What is wrong with a lesson's file, a sentence each.
+
+    Questions are asked on their sentences.
+    """
     try:
         lesson = read(path)
     except LessonError as error:

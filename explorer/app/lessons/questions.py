@@ -45,8 +45,10 @@ SHORT = "This sentence is too short for the question."
 
 @dataclass(frozen=True)
 class Question(Checked):
-    """A question as a lesson writes it; it names no token and no number. ValueError if nobody can
-    ask it."""
+    """A question as a lesson writes it.
+
+    It names no token and no number. ValueError if nobody can ask it.
+    """
 
     quantity: Annotated[str, one_of(*QUANTITIES)]
     kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
@@ -495,8 +497,10 @@ def measure(
     model: Translator | None = None,
     name: Callable[[str], str] = str,
 ) -> Measured:
-    """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be
-    asked."""
+    """The answer of a question in a run.
+
+    UnmeasuredError or InterventionError says why it cannot be asked.
+    """
     kind = AttentionKind(question.kind)
     place = place.moved(run, PLACES[question.place])
     if (head := getattr(place, kind)) is None:

@@ -62,8 +62,10 @@ def popover(
     now: State,
     more: Callable[[], None] | None = None,  # draws further settings
 ) -> None:
-    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is
-    on."""
+    """Draws one button for words, hidden tokens, rows, colours and windows.
+
+    Its label says what is on.
+    """
     on = ", ".join(["words"] * now.words + [f"no {name}" for name in now.hide])
     kinds = tuple(kinds)
 
@@ -157,8 +159,10 @@ def link_rule(rule: str) -> LinkRule:
 
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
-    """Draws a button that opens the numbers of the maps; the numbers are read and sent only
-    then."""
+    """Draws a button that opens the numbers of the maps.
+
+    The numbers are read and sent only then.
+    """
     with st.popover("Table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open and session.visit().silent is not None:
             say("")
@@ -175,8 +179,10 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
 
 
 def weights(view: ReadView) -> pandas.DataFrame:
-    """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are
-    empty."""
+    """The weights of a view.
+
+    Tokens, numbered from 1, name rows and columns, and masked cells are empty.
+    """
     import pandas
 
     cells = pandas.DataFrame(view.weights.round(4)).where(view.mask)

@@ -96,8 +96,10 @@ def continue_with(opened: View, step: int, token_id: int) -> Moves:
 
 
 def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
-    """The ids of the candidates of each step, and of those that the visitor has tried; None for a
-    file."""
+    """The ids of the candidates of each step, and of those that the visitor has tried.
+
+    None for a file.
+    """
     if not opened.source.has_model:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
@@ -153,8 +155,10 @@ class Later:
 
 @dataclass(frozen=True)
 class Scene:
-    """The linked view of one page; its functions get the state, and the visitor's look at each
-    kind."""
+    """The linked view of one page.
+
+    Its functions get the state, and the visitor's look at each kind.
+    """
 
     # the contents of the view, or a function that returns them if they depend on the state
     layout: Layout | Callable[[State, Looks], Layout]
@@ -298,8 +302,10 @@ def _drawn(scene: Scene) -> list[object]:
 
 
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
-    """The feed of a map; if the layout draws no map of this kind, the feed holds the head as
-    recorded."""
+    """The feed of a map.
+
+    If the layout draws no map of this kind, the feed holds the head as recorded.
+    """
     drawn = look.kind in layout.plots
     source = scene.opened.source
     roles = pickers.roles_of(source, look.kind)

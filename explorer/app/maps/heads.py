@@ -174,8 +174,10 @@ def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadVi
 
 
 def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
-    """Lines and lists as Plotly figures for export; on the page, the linked view draws them
-    itself."""
+    """Lines and lists as Plotly figures for export.
+
+    On the page, the linked view draws them itself.
+    """
     view = look.read()
     caption = caption_of(view, look, None)
     audit = view.audit

@@ -57,8 +57,10 @@ class HeadSelection:
 
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The pieces that name rows and columns; rows and columns are merged and hidden by these
-        pieces."""
+        """The pieces that name rows and columns.
+
+        Rows and columns are merged and hidden by these pieces.
+        """
         run = self.opened.translation
         site = run.config.sites[AttentionKind(self.kind)]
         rows = run.tokens(site.query_side)
@@ -106,8 +108,10 @@ class HeadSelection:
         return self.opened.translation.map(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in
-        `read`."""
+        """Weights and mask (rows, columns) of a whole head, as the visitor reads it.
+
+        `head` as in `read`.
+        """
         chosen = self.kind, *(head or self.head)
         run = self.opened.translation
         weights = run.weights(*chosen)
@@ -164,8 +168,10 @@ Looks = Mapping[str, HeadSelection]
 
 
 def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
-    """The visitor's look at each kind of attention of the run; the state must name a head of
-    each."""
+    """The visitor's look at each kind of attention of the run.
+
+    The state must name a head of each.
+    """
     measure = "weight" if lacking(opened, state.measure) else state.measure
     words = state.words and bool(QUANTITIES[measure].words)  # some measures are not of words
     hidden: tuple[bool, bool] = "special" in state.hide, "punctuation" in state.hide
@@ -204,8 +210,10 @@ def lacking(opened: View, measure: str) -> str | None:
 
 
 def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
-    """The row and column (from 0) of the cursor, by kind; a source not chosen follows
-    cross-attention."""
+    """The row and column (from 0) of the cursor, by kind.
+
+    A source not chosen follows cross-attention.
+    """
     step = state.step or 0
     source = state.source or 0
     sites = opened.translation.config.sites

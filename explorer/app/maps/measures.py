@@ -26,8 +26,10 @@ MOST_TOKENS = (
 def of_run(
     opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None
 ) -> Any:
-    """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the
-    measure."""
+    """A measure of ``explorer.lenses`` for a run, made once and then kept.
+
+    Raises as the measure.
+    """
     translator = opened.source.translator()
     first = translator if "translator" in signature(lens).parameters else translator.model
     return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))

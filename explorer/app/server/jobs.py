@@ -27,8 +27,10 @@ class _LeftError(Exception):
 
 @dataclass(eq=False)
 class Job(Generic[Result]):
-    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back
-    resumes it."""
+    """One piece of work, done in a thread as long as somebody waits for it.
+
+    Whoever comes back resumes it.
+    """
 
     name: str  # sort of the work, such as "survey"
     total: int  # how much there is to do
@@ -48,8 +50,10 @@ class Job(Generic[Result]):
     _thread: threading.Thread | None = field(init=False, default=None)
 
     def ask(self, visitor: str) -> None:
-        """Notes that a visitor wants the result, for the first time or again; what is done is not
-        lost."""
+        """Notes that a visitor wants the result, for the first time or again.
+
+        What is done is not lost.
+        """
         self._wanted[visitor] = True
 
     def wanted_by(self, visitor: str) -> bool:
@@ -57,8 +61,10 @@ class Job(Generic[Result]):
         return visitor in self._wanted or self.complete
 
     def wait(self, visitor: str, browser: str = "") -> bool:
-        """Whether the work goes on for a visitor who has not left; starts it if it is not
-        running."""
+        """Whether the work goes on for a visitor who has not left.
+
+        Starts it if it is not running.
+        """
         with self._lock:
             self._browser = browser
             if not self._wanted.get(visitor, True) or self.complete or self.failed:
@@ -109,8 +115,10 @@ class Job(Generic[Result]):
         self.complete = True
 
     def _next(self) -> Callable[[Tell], object] | None:
-        """The work if somebody waits; if not, the thread is over, and whoever comes back starts
-        another."""
+        """The work if somebody waits.
+
+        If not, the thread is over, and whoever comes back starts another.
+        """
         with self._lock:
             if self.work is None or not self._waiting:
                 self._thread = None

@@ -1,5 +1,7 @@
-"""The fair queue of what the server computes: whole runs of pages, and long work; browsers come by
-turns."""
+"""The fair queue of what the server computes: whole runs of pages, and long work.
+
+Browsers come by turns.
+"""
 
 import threading
 from collections import Counter
@@ -30,8 +32,10 @@ class _Turn:
 
 @dataclass(eq=False)
 class FairQueue:
-    """Turns to compute; the next one is of the browser that has waited longest since it was
-    served."""
+    """Turns to compute.
+
+    The next one is of the browser that has waited longest since it was served.
+    """
 
     free: int  # turns that nobody has: at first, most turns at the same time
     alone: bool = False  # whether a browser has at most one turn at a time

@@ -122,8 +122,10 @@ class Subject(Protocol):
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """Tells one state of the subject from another; begins with the model's name, or the
-        request."""
+        """Tells one state of the subject from another.
+
+        Begins with the model's name, or the request.
+        """
 
 
 def remembered(

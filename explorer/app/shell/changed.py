@@ -186,8 +186,10 @@ def verdict(before: Translation, after: Translation) -> str:
 
 
 def _back(now: State, opened: View) -> None:
-    """What the last change did, and a button with the translation before it; a click goes back to
-    that."""
+    """What the last change did, and a button with the translation before it.
+
+    A click goes back to that.
+    """
     fewer = now.changes[:-1]
     try:
         before = runs.translate(replace(opened.run_key, changes=fewer))

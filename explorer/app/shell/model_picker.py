@@ -98,8 +98,10 @@ def left_out() -> None:
 
 
 def _about(source: ModelHandle) -> tuple[str, str]:
-    """What a model is good at, as far as its card says so; and its size, its licence, where it
-    runs."""
+    """What a model is good at, as far as its card says so.
+
+    And its size, its licence, where it runs.
+    """
     if source.problem:
         return "", source.problem
     card = source.header
@@ -113,8 +115,10 @@ def _about(source: ModelHandle) -> tuple[str, str]:
 
 
 def take_model(name: str) -> None:
-    """Opens another model; keeps the sentence, the step, the view, and heads that the visitor
-    chose."""
+    """Opens another model.
+
+    Keeps the sentence, the step, the view, and heads that the visitor chose.
+    """
     if isinstance(found := models.known(name), Imported):
         nowhere = dict.fromkeys(("step", "source", *models.KINDS))
         session.change(model=name, **nowhere, **found.selection)
@@ -133,8 +137,10 @@ def take_model(name: str) -> None:
 
 
 def _pick_language(source: Source, now: State) -> None:
-    """Lets the visitor choose among several target languages; a sentence may name its language
-    itself."""
+    """Lets the visitor choose among several target languages.
+
+    A sentence may name its language itself.
+    """
     named = source.named_in(now.text or "")
     chosen = named or source.language_of(now.language)
     names = {piece: language_name(piece) for piece in source.pieces}

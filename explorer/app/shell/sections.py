@@ -1,5 +1,7 @@
-"""Sections of a page: their names and sentences are declared by the page; the `show` of a file
-draws each."""
+"""Sections of a page: their names and sentences are declared by the page.
+
+The `show` of a file draws each.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
@@ -48,8 +50,10 @@ def draw(
     now: State,
     *arguments: object,  # what a section gets
 ) -> None:
-    """Draws the switch and the section that an address names; what that refuses is said in a
-    sentence."""
+    """Draws the switch and the section that an address names.
+
+    What that refuses is said in a sentence.
+    """
     switch(page, now)
     with refusals():
         chosen(dict(zip(sitemap.PAGES[page].sections, files, strict=True)), now).show(*arguments)

@@ -34,8 +34,10 @@ _WORDS = {
 
 
 def new_text(text: str | None) -> None:
-    """Takes a new sentence, or the first example for None; the app chooses where the cursor
-    starts."""
+    """Takes a new sentence, or the first example for None.
+
+    The app chooses where the cursor starts.
+    """
     session.change(text=text, target=None, **session.FRESH)
 
 
@@ -148,8 +150,10 @@ def _notice_sentences(count: int, now: State) -> None:
 
 
 def open_sentence(source: Source, now: State) -> View | None:
-    """Translates the sentence of the state and fits the cursor and the heads to it; None after a
-    refusal."""
+    """Translates the sentence of the state and fits the cursor and the heads to it.
+
+    None after a refusal.
+    """
     sentences, text = examples.passage(source, now)
     if len(sentences) > 1:
         _notice_sentences(len(sentences), now)

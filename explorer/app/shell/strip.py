@@ -145,8 +145,10 @@ def _asks_role(lesson: Lesson, at: int) -> bool:
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:
-    """Draws title and ways on; returns whether the page's controls are shown, which a question
-    folds."""
+    """Draws title and ways on.
+
+    Returns whether the page's controls are shown, which a question folds.
+    """
     last = len(lesson.steps) - 1
     controls = True
     with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
@@ -181,8 +183,10 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
 
 
 def after(lesson: Lesson) -> Lesson | None:
-    """The lesson after one; after one of the first hour, the next one of that hour if there is
-    one."""
+    """The lesson after one.
+
+    After one of the first hour, the next one of that hour if there is one.
+    """
     lessons = list(every()[0].values())
     if lesson not in lessons:
         return None

@@ -17,8 +17,10 @@ CHOSEN = "rgba(128,128,128,.95)"
 FRAME, LINE, GRID = (f"rgba(128,128,128,{alpha})" for alpha in ("1", ".9", ".25"))
 """Greys of frames, of thin lines and of the lines behind numbers."""
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
-"""Colours (Okabe and Ito) and line styles of what is drawn together; none is the hue of an
-attention kind."""
+"""Colours (Okabe and Ito) and line styles of what is drawn together.
+
+None is the hue of an attention kind.
+"""
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
 """The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour

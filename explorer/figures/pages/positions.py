@@ -29,8 +29,10 @@ _SPARE = tuple(
 Values = Sequence[float] | np.ndarray
 _LEFT = 66
 _EDGES = (12, 42)
-"""Px on the left: room for a tick label and, beside it, the title of the axis; on the right, and
-below."""
+"""Px on the left: room for a tick label and, beside it, the title of the axis.
+
+On the right, and below.
+"""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:

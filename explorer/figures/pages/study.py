@@ -66,8 +66,10 @@ class Chart:
 
 
 def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
-    """The figure of a chart of any kind but a table; its series look as they do `among` those
-    named."""
+    """The figure of a chart of any kind but a table.
+
+    Its series look as they do `among` those named.
+    """
     series: dict[str, list[Row]] = {}
     for row in chart.rows:
         if row[2] is not None:

@@ -121,8 +121,10 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> None:
-    """How many hypotheses, and how they are scored; what is the model's own stays out of the
-    address."""
+    """How many hypotheses, and how they are scored.
+
+    What is the model's own stays out of the address.
+    """
 
     def take(name: str, value: float, usual: float) -> None:
         session.change(**{name: None if value == usual else value, "node": None})

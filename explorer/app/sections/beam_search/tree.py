@@ -70,8 +70,10 @@ def picture(
     more: Mapping[str, Sequence[object]],  # further columns of the CSV, by their names
     **words: Any,  # explanation and formula, as in `panel`
 ) -> None:
-    """Draws a tree with the greedy path beside it; a lesson whose question is open shows its start
-    only."""
+    """Draws a tree with the greedy path beside it.
+
+    A lesson whose question is open shows its start only.
+    """
     inside = tree.along(greedy[0])
     notes = [
         (
@@ -129,8 +131,10 @@ def outputs(
 
 
 def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> None:
-    """Draws the linked view of a run; its output may be shorter than the one that the cursor was
-    set in."""
+    """Draws the linked view of a run.
+
+    Its output may be shorter than the one that the cursor was set in.
+    """
     run = opened.translation
     last = len(opened.translation.target_tokens) - 1
     if (session.current().step or 0) > last:

@@ -99,8 +99,10 @@ class Text:
 
     @classmethod
     def of(cls, opened: View, gold: str | None) -> Text:
-        """Words as people read them; in a pair with links made by hand (`gold`), as they were
-        typed."""
+        """Words as people read them.
+
+        In a pair with links made by hand (`gold`), as they were typed.
+        """
         run_key, run = opened.run_key, opened.translation
         if gold and run_key.target is not None and run_key.source.has_model:
             model = run_key.source.translator()

@@ -148,8 +148,10 @@ def start(task: str, sizes: dict[str, int], file: UploadedFile | None) -> None:
 
 
 def keep(run: TrainingRun) -> None:
-    """Gives the model of the last run a name; it opens on every page then, with the pair that was
-    shown."""
+    """Gives the model of the last run a name.
+
+    It opens on every page then, with the pair that was shown.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         hint = "Letters, digits, - and _. All visitors of this server will find the model."
         usual = f"my-{run.plan.task}"

@@ -228,8 +228,10 @@ MASKS = {
     "seen": ("let one cell be seen", "allow", "cell"),
     "shown": ("let every query see a key", "allow", "key"),
 }
-"""Ways to change a mask: the name, what is done, and to which cells; a cell or a key is asked
-for."""
+"""Ways to change a mask: the name, what is done, and to which cells.
+
+A cell or a key is asked for.
+"""
 OFFERED = {
     "cross": "cell key",
     "encoder": "cell key self past future",
