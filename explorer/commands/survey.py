@@ -29,6 +29,8 @@ from transformer.storage.files import read_json, write_atomically, write_json
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.translator import Translator, load_translator
 
+Facts = dict[str, Any]
+"""What a JSON file says, by name."""
 FIRST_FILE = "first.npz"
 MOST_PAIRS = 500
 """Pairs that `heads.json` is measured on."""
@@ -51,7 +53,7 @@ def survey(
     # as the app computes, so that the model changes nothing when it is loaded
     torch.set_num_threads(1)
     translator = load_translator(model, "cpu")
-    head: dict[str, Any] = {
+    head: Facts = {
         "model": translator.name,
         "command": command(model, data, alignments, brief),
         "date": date.today().isoformat(),
@@ -104,7 +106,7 @@ def heads_of(
     pairs: Sequence[SentencePair],
     data: Path | None,
     alignments: Path | None,
-) -> dict[str, Any]:
+) -> Facts:
     """What `heads.json` says of the heads, over files of one's own or over the sample."""
     forced = [*read_pairs(data)] if data else pairs
     forced = forced[:MOST_PAIRS]
@@ -113,8 +115,8 @@ def heads_of(
     sums = (kind_sums(run, translator.model.output_projection) for run in runs)
     facts = measure_heads(sums, align_gold(translator, linked))
     basis = (
-        f"patterns: {len(forced)} pairs of {last_parts(data or sample.data)}, given targets forced; "
-        f"aer: {len(linked)} pairs of {last_parts(alignments or sample.alignments)}; "
+        f"patterns: {len(forced)} pairs of {last_parts(data or sample.data)}, given targets "
+        f"forced; aer: {len(linked)} pairs of {last_parts(alignments or sample.alignments)}; "
         f"unsure: {len(pairs)} texts of {sample.data}"
     )
     return {"data": basis, "unsure_below": usually_over(translator, pairs)} | facts
@@ -125,7 +127,7 @@ def last_parts(path: str | Path) -> str:
     return "/".join(Path(path).parts[-2:])
 
 
-def write_examples(translator: Translator, model: Path, digests: Mapping[str, Any]) -> int:
+def write_examples(translator: Translator, model: Path, digests: Mapping[str, str]) -> int:
     """Writes the first run, and the examples with the heads that show their claims.
 
     The exit status is 1 if an example claims what no head shows.
@@ -150,8 +152,8 @@ def usually_over(translator: Translator, pairs: Sequence[SentencePair]) -> float
 
 
 def with_heads(
-    examples: Sequence[dict[str, Any]], runs: Sequence[Translation]
-) -> tuple[list[dict[str, Any]], list[str]]:
+    examples: Sequence[Facts], runs: Sequence[Translation]
+) -> tuple[list[Facts], list[str]]:
     """The examples with the heads that show their claims, and sentences on what no run shows."""
     claims = [example["claim"] for example in examples]
     showing = [
