@@ -46,7 +46,8 @@ FRESH: Moves = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
 
 
-Take = Callable[[Any], object] | str | None
+V = TypeVar("V")
+Take = Callable[[V], object] | str | None
 """Gets the value of a widget: a function, or a field of the state.
 
 None is that of the widget's name.
@@ -338,8 +339,8 @@ def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
 
 def control(
     name: str,  # the widget
-    value: object,  # the value that the widget should show
-    take: Take = None,  # what becomes of the value that the visitor chose
+    value: V,  # the value that the widget should show
+    take: Take[V] = None,  # what becomes of the value that the visitor chose
     texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
 ) -> dict[str, Any]:
     """Key and callback of a widget; the key is new whenever something other than it changed the
@@ -368,7 +369,7 @@ def _change_field(name: str, value: object) -> None:
 def on_control(
     name: str,  # the widget
     key: str,  # the key that `control` gave it
-    apply: Callable[[Any], object],  # gets the value
+    apply: Callable[[V], object],  # gets the value
 ) -> None:
     """Callback of a widget: passes the value on, unless the event comes from an outdated
     version."""

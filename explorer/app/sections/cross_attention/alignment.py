@@ -90,7 +90,9 @@ def choose_pair(origin: str, label: str, pairs: list[GoldPair]) -> None:
     if not pairs:
         return
 
-    def take(place: int) -> None:
+    def take(place: int | None) -> None:
+        if place is None:  # the entry that asks for a pair is none
+            return
         pair = pairs[place]
         text = " ".join(pair.source)
         links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
