@@ -7,7 +7,7 @@ reads the address (after a link, the menu, Back); every change writes it once.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +31,9 @@ from transformer.config import Head
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
+
+    from explorer.lenses.heads.survey import Line
+    from explorer.lenses.words.links import GoldPair
 
 T = TypeVar("T", bound="DataclassInstance")
 RUN: Moves = {
@@ -66,11 +69,11 @@ class Visit:
         default_factory=dict
     )  # the runs from files, by name, oldest first
     # the tokens that were tried in place of others, each with the tokens before it
-    tried: set[Any] = field(default_factory=set)
+    tried: set[Hashable] = field(default_factory=set)
     # the visitor's file for the page "Heads over sentences": name and lines; None for the bundled
     # sample
-    sentences: tuple[str, tuple[Any, ...]] | None = None
-    gold: list[Any] = field(default_factory=list)  # gold alignments from the visitor's file
+    sentences: "tuple[str, tuple[Line, ...]] | None" = None
+    gold: "list[GoldPair]" = field(default_factory=list)  # gold alignments from the visitor's file
     # what was done, by lesson and step (from 0): None if read, else the question's outcome
     lesson_notes: dict[str, dict[int, Any]] = field(default_factory=dict)
     question: Any = None  # what is asked of the Hub; None for nothing yet
@@ -329,7 +332,7 @@ def cookie() -> str:
     return hashlib.sha256(token).hexdigest() if token else ""
 
 
-def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
+def keep_sentences(name: str, lines: "tuple[Line, ...]") -> None:
     """Keeps the visitor's file of sentences for this visit.
 
     No lines bring back the bundled sample.
