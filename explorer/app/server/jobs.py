@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from explorer.app.address import session
 from explorer.app.server.queue import FairQueue, place
 
-Result = TypeVar("Result")
+Result = TypeVar("Result", covariant=True)
 Tell = Callable[[int], None]
 """Hears how much is done; ends the work by raising if it has to stop."""
 
@@ -140,10 +140,10 @@ class Seat:
     """The work that a session waits for, one at a time, and the page where it was asked for."""
 
     visitor: str
-    job: Job[Any] | None = None
+    job: Job[object] | None = None
     page: str = ""
 
-    def take(self, job: Job[Any] | None) -> None:
+    def take(self, job: Job[object] | None) -> None:
         if self.job is not None and self.job is not job:
             self.job.leave(self.visitor, stops=False)
         context = get_script_run_ctx(suppress_warning=True)
@@ -156,7 +156,7 @@ def seat(visitor: str) -> Seat:
     return Seat(visitor)
 
 
-def stays(job: Job[Any]) -> bool:
+def stays(job: Job[object]) -> bool:
     """Whether work goes on for the present visitor, who leaves it when the session ends."""
     if not job.wait(session.visit().name, session.browser()):
         return False
