@@ -59,12 +59,13 @@ def show(opened: View, kind: str) -> None:
     built = Built(
         opened=opened,
         kind=which,
+        head=head,
         values=values,
         plane=plane,
         query=plane.query(values.a, values.b, values.length),
         tokens=opened.translation.labels(kind).keys,
     )
-    _choices(built, head, row)
+    _choices(built, row)
     first, second = built.pair_names
     left, right = st.columns(_WIDTHS, gap="medium")
     with left:
@@ -86,6 +87,7 @@ class Built:
 
     opened: View
     kind: AttentionKind
+    head: Head
     values: Build
     plane: Plane
     query: Tensor  # (d_head,)
@@ -110,8 +112,7 @@ class Built:
     @property
     def place(self) -> str:
         """The head, as captions name it."""
-        head = labels.head_name(*getattr(session.current(), self.kind))
-        return f"{captions.KIND_NAMES[self.kind]} · {head}"
+        return f"{captions.KIND_NAMES[self.kind]} · {labels.head_name(*self.head)}"
 
     @property
     def copies(self) -> bool:
@@ -119,13 +120,13 @@ class Built:
         return self.values.goal == "copy"
 
 
-def _choices(built: Built, head: Head, row: int) -> None:
+def _choices(built: Built, row: int) -> None:
     """The goal, the head, the row, and the two keys."""
     kind = str(built.kind)
     i, j = built.plane.pair
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="build-top"):
         pickers.switch("goal", "Goal", _GOALS, built.values.goal, width="content")
-        pickers.head_picker(kind, head, built.opened.source)
+        pickers.head_picker(kind, built.head, built.opened.source)
         if kind != "cross":
             pickers.row_picker(built.opened, kind, row)
         keys = options.keys(built.tokens)
