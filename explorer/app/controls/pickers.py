@@ -32,6 +32,7 @@ def choose(
     texts: bool = False,  # whether the names depend on a sentence or a model
     width: int | Literal["stretch"] = "stretch",  # in px
     help: str | None = None,  # what it does, in Markdown
+    disabled: bool = False,  # whether it is settled otherwise
 ) -> None:
     """Lets the visitor choose one of many."""
     st.selectbox(
@@ -42,6 +43,7 @@ def choose(
         label_visibility="visible" if labelled else "collapsed",
         width=width,
         help=help,
+        disabled=disabled,
         **session.control(name, value, take, names.values() if texts else ()),
     )
 

@@ -145,23 +145,32 @@ def _pick_language(source: Source, now: State) -> None:
     chosen = named or source.language_of(now.language)
     names = {piece: language_name(piece) for piece in source.pieces}
     in_order = dict(sorted(names.items(), key=lambda item: item[1]))
-    more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:
-        help_text = (
-            "This model translates into several languages, so each text starts with the one you "
-            "choose."
+        choose(
+            "language",
+            "Translate into",
+            in_order,
+            chosen,
+            partial(_take_language, [], 0),
+            labelled=True,
+            disabled=named is not None,
+            help="This model translates into several languages, so each text starts with the one "
+            "you choose.",
         )
-        take = partial(_take_language, [], 0)
-        choose("language", "Translate into", in_order, chosen, take, help=help_text, **more)
         return
     sides = chosen.split()
     for side, label in enumerate(("Translate from", "Into")):
-        help_text = (
-            "This model is told both languages: the text begins with its own, the output with the "
-            "other."
+        choose(
+            f"language.{side}",
+            label,
+            in_order,
+            sides[side],
+            partial(_take_language, sides, side),
+            labelled=True,
+            disabled=named is not None,
+            help="This model is told both languages: the text begins with its own, the output with "
+            "the other.",
         )
-        take = partial(_take_language, sides, side)
-        choose(f"language.{side}", label, in_order, sides[side], take, help=help_text, **more)
 
 
 def _take_language(sides: list[str], side: int, language: str) -> None:
