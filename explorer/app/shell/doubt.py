@@ -34,8 +34,10 @@ def leave() -> None:
 
 
 def due(opened: View) -> bool:
-    """Whether a beam is to be searched once the picture is painted; not while a question is
-    open."""
+    """Whether a beam is to be searched once the picture is painted.
+
+    Not while a question is open.
+    """
     return _may_search(opened) and not _search(opened).wanted_by(session.visit().name)
 
 
@@ -46,8 +48,10 @@ def begin(opened: View) -> str:
 
 
 def unsure(opened: View) -> str:
-    """That the model is less sure of its own output than it usually is, in a sentence; else
-    empty."""
+    """That the model is less sure of its own output than it usually is, in a sentence.
+
+    Else empty.
+    """
     run, limit = opened.translation, opened.source.unsure_below
     mean = mean_log_prob(run.log_probs)
     if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
