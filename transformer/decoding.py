@@ -533,7 +533,7 @@ def _allowed(
     rows = list[Tensor]()
     free = True
     node = before
-    for row, token_id in zip(distribution.split(1), token_ids, strict=True):
+    for row, token_id in zip(torch.split(distribution, 1), token_ids, strict=True):
         ending = node.ending(rules.lookback) if rules.lookback else ()
         (allowed, _) = own.choices(row, [ending], [False], node.step + 1)
         free = free and allowed is row
