@@ -129,7 +129,7 @@ def raw(piece: str) -> bytes:
         return (SPACE * piece.startswith(SPACE) + unknown).encode()
     texts = BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
     return b"".join(
-        bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts)
+        bytes.fromhex(text) if at % 2 else text.encode() for at, text in enumerate(texts)
     )
 
 
