@@ -133,7 +133,7 @@ def _with_prefix(family: Family, stored: Mapping[str, StoredTensor]) -> dict[str
     if not any(map(_BARE.match, stored)):
         return dict(stored)
     tensors = dict[str, StoredTensor]()
-    for name, sines in stored.items():
+    for name, tensor in stored.items():
         usual = f"{family.prefix}{name}" if _BARE.match(name) else name
         tensors[usual] = replace(tensor, called=name)
     return tensors
