@@ -19,7 +19,7 @@ from explorer.app.shell.fitting import fit_heads, fit_position
 from explorer.app.shell.model_picker import fit_listed, left_out
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
-from transformer.text.typed import clean
+from transformer.text.typed import without_surrogates
 
 MISSING = "There is no language model here: put the directory of one under `models/language/`."
 SECTIONS = {"generation": generation, "surprisal": surprisal, "lengths": lengths}
@@ -70,12 +70,15 @@ def show() -> None:
 
 
 def key_of(source: Source, text: str, now: State, reads: bool) -> RunKey:
-    """What a run is kept by: a text that the model reads, or one that it continues."""
+    """What a run is kept by: a text that the model reads, or one that it continues.
+
+    As it was typed, since a model may have pieces for line breaks and blanks.
+    """
     if reads:
-        return RunKey(source, "", "greedy", clean(text), now.changes)
+        return RunKey(source, "", "greedy", without_surrogates(text), now.changes)
     return RunKey(
         source=source,
-        text=clean(text),
+        text=without_surrogates(text),
         decode=now.decode,
         target=None,
         changes=now.changes,
@@ -111,7 +114,7 @@ def take_text(text: str) -> None:
 def text_box(text: str, now: State, reads: bool) -> None:
     """The text, and the way of decoding if the model writes."""
     widths = [6.2, 2.6, 1]
-    empty = "Nothing: the model begins from <s>"
+    empty = "Nothing: the model begins by itself"
     does = "Continue"
     if reads:
         widths = [8.8, 1]

@@ -26,6 +26,7 @@ from transformer.text.chat import Message, render, roles_of
 from transformer.text.kinds import one_of
 from transformer.text.sentences import joined, sentences
 from transformer.text.tokenizer import TokenizedText, Vocabulary
+from transformer.text.typed import without_surrogates
 
 T = TypeVar("T")
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -135,9 +136,11 @@ class Translator(Reader):
         """
         if chat is None:
             return self.translate(text, **options)
-        prompt = self.prompted(chat)
+        whole = self._rendered(chat)
+        prompt = self._without_start(whole)
         run = self.translate(prompt, **options)
-        by_letter = roles_of(self.chat_template, chat, self._named_tokens(), prompt)
+        by_letter = roles_of(self.chat_template, chat, self._named_tokens(), whole)
+        by_letter = by_letter[len(whole) - len(prompt) :]
         begins = [begin for _, _, begin, _ in self.tokenizer.target.split(prompt)]
         roles = [by_letter[begin] for begin in begins]
         if self.config.starts_with_token:
@@ -151,9 +154,14 @@ class Translator(Reader):
 
         Without the start token, which the model puts before every text by itself.
         """
-        tokens = self._named_tokens()
-        text = render(self.chat_template, chat, tokens)
-        return text.removeprefix(tokens["bos_token"]) if self.config.starts_with_token else text
+        return self._without_start(self._rendered(chat))
+
+    def _rendered(self, chat: Sequence[Message]) -> str:
+        return without_surrogates(render(self.chat_template, chat, self._named_tokens()))
+
+    def _without_start(self, text: str) -> str:
+        starts = self.config.starts_with_token
+        return text.removeprefix(self._named_tokens()["bos_token"]) if starts else text
 
     def _named_tokens(self) -> dict[str, str]:
         """The special tokens by the names that templates use."""

@@ -3,10 +3,12 @@ others."""
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from app_pages import SENTENCE, click_menu, feeds, run, said, view, words
+from decoder_models import write_decoder, write_gguf
 
 from explorer.app.maps.run_export import KEY
 from explorer.app.sections.language_model import generation, lengths, surprisal
@@ -107,3 +109,42 @@ def test_no_file_of_a_run_is_offered_that_could_not_be_opened_again():
     told = [each.proto.json for each in at.get("bidi_component") if '"figure"' in each.proto.json]
     assert any("prompt=one+two+three" in each and "one-two-three" in each for each in told)
     assert not [each for each in at.get("download_button") if each.proto.label in {"JSON", "NPZ"}]
+
+
+def test_a_decoder_without_a_start_token_begins_with_the_text_s_own_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    directory = tmp_path / "language" / "llama"
+    directory.mkdir(parents=True)
+    write_decoder(directory, "Llama, groups of three")
+    write_gguf(tmp_path / "small.gguf", directory, "llama")
+    for name in ("language/llama", "small.gguf"):
+        at = run(PAGE, model=name, prompt="the old  house")
+        model = load_language_model(tmp_path / name)
+        wrote = model.generate("the old  house", max_length=len(model.ids("the old  house")) + MORE)
+        carried = feeds(at)
+        assert "The text begins with “the”" in words(at)
+        assert carried["strips"]["given"] == wrote.n_given == len(model.ids("the old  house")) - 1
+        assert carried["strips"]["names"]["reads"][0] == "the"
+        other = next(
+            candidate.token_id
+            for candidate in wrote.steps[wrote.n_given].alternatives
+            if candidate.token.strip("▁").isalpha()
+        )
+        opened = SimpleNamespace(
+            translation=wrote,
+            source=SimpleNamespace(load=lambda model=model: model),
+            run_key=SimpleNamespace(model=name),
+        )
+        with monkeypatch.context() as still:
+            still.setattr(generation.session, "visit", lambda: SimpleNamespace(tried=set()))
+            still.setattr(generation.session, "notice", list)
+            values = generation.take(opened, wrote.n_given, other)
+        assert values["prompt"] == model.text(
+            [wrote.start_id, *wrote.target_ids[: wrote.n_given], other]
+        )
+        assert values["step"] == len(model.ids(values["prompt"])) - 2
+    assert "no start token" in said(run(PAGE, model="small.gguf", prompt=""))
+    at = run("pages/heads.py", model="small.gguf")
+    assert "is a language model" in said(at)

@@ -1,7 +1,8 @@
 """Saves and opens a run with its whole trace as one NPZ file, which needs no model to be opened.
 
-Layout, version 4. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``), the type
-that the model computed in, and the largest difference between the log-probabilities of the decode
+Layout, version 4. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``; of a language
+model with ``prompt``, ``n_given``, ``start_id`` and ``roles``), the type that the model computed in,
+and the largest difference between the log-probabilities of the decode
 and of its replay. Every other array is float32, or bool for masks, and has the name by which hooks
 know it (``transformer.hooks``), without the batch:
 

@@ -1,7 +1,7 @@
 """Decoders in GGUF files: what an architecture of llama.cpp is called, and its vocabulary. No
 PyTorch at import.
 
-Names of values and tensors are those of the format's description (ggml, docs/gguf.md).
+Names of values and tensors are those of the format's description in the project ggml.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ def config_in(path: Path) -> ModelConfig:
 
 def described(path: Path) -> Description | None:
     """Description from the files beside the weights; None if only the opened model knows."""
-    if family_of(path) is not None:
+    if is_gguf(path) or family_of(path) is not None:
         return None
     config = read_config(path)
     return Description(config, read_heads(path, config)[0])

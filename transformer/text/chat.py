@@ -1,23 +1,25 @@
 """A conversation as the text that a model was trained on, by the template that its files bring.
 
 A template is a stranger's program. It runs in jinja2's sandbox with few methods and filters, and
-ends with a sentence if it runs too long or writes too much.
+ends with a sentence if it runs too long, writes too much or makes too much.
 """
 
 from __future__ import annotations
 
 import datetime
+import functools
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypedDict
 
 from jinja2 import TemplateError, nodes
 from jinja2.exceptions import SecurityError
-from jinja2.runtime import Undefined
+from jinja2.runtime import Context, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import pass_context
 from jinja2.visitor import NodeTransformer
 
 MOST_TEMPLATE = 2**18
@@ -26,6 +28,8 @@ MOST_TEXT = 2**20
 """Characters that a template may write, or hold in one text."""
 MOST_LINES = 500_000
 """Lines of the program into which jinja2 turns a template that may run."""
+MOST_BYTES = 2**26
+"""Bytes of all texts and lists that a template may make, kept or not."""
 _METHODS = frozenset(
     {"strip", "lstrip", "rstrip", "split", "rsplit", "startswith", "endswith", "upper", "lower"}
     | {"title", "capitalize", "find", "rfind", "index", "count", "removeprefix", "removesuffix"}
@@ -49,6 +53,10 @@ class Message(TypedDict):
 
 class ChatError(ValueError):
     """A conversation cannot be rendered; the message says why in one sentence."""
+
+
+class _Stopped(BaseException):
+    """A template ran too long; no ``except Exception`` on the way keeps it."""
 
 
 def render(
@@ -85,7 +93,9 @@ def render(
         raise ChatError(f"The chat template cannot be rendered: {error}") from error
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ChatError(f"The chat template cannot be rendered: {error}") from error
-    except (RecursionError, MemoryError) as error:
+    except _Stopped as error:
+        raise ChatError("The chat template runs too long.") from error
+    except (RecursionError, MemoryError, SyntaxError) as error:
         raise ChatError("The chat template goes too deep or holds too much.") from error
 
 
@@ -121,21 +131,55 @@ def _refuse(reason: str) -> None:
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """jinja2's sandbox, in which no text grows beyond ``MOST_TEXT``."""
+    """jinja2's sandbox, in which no text grows beyond ``MOST_TEXT``, and all that is made has
+    ``MOST_BYTES`` together."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%"})
 
     def __init__(self) -> None:
-        super().__init__(trim_blocks=True, lstrip_blocks=True, finalize=_plain)
+        # nothing is computed before the template runs, where no bound would hold
+        super().__init__(trim_blocks=True, lstrip_blocks=True, optimized=False, finalize=_printed)
+        self.left = MOST_BYTES
         del self.globals["lipsum"]
-        allowed = {name: self.filters[name] for name in _FILTERS}
-        self.filters = allowed | {
+        filters = {name: self.filters[name] for name in _FILTERS}
+        filters |= {
             "join": _join,
             "replace": _replaced,
             "tojson": _to_json,
             "indent": _indented,
             "string": lambda value: str(_plain(value)),
+            _MADE: lambda value: value,
+            _SLICED: lambda value, *bounds: value[slice(*bounds)],
         }
+        self.filters = {name: self._counting(compute) for name, compute in filters.items()}
+
+    def _counting(self, compute: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(compute)
+        def counting(*arguments: Any, **options: Any) -> Any:
+            return self.counted(compute(*arguments, **options))
+
+        return counting
+
+    def counted(self, value: Any) -> Any:
+        """A value that a template has made; ChatError if it has made too much by now."""
+        parts = [value]
+        while parts:
+            part = parts.pop()
+            self.left -= sys.getsizeof(part)
+            if self.left < 0:
+                raise ChatError(
+                    f"The chat template makes more than {MOST_BYTES:,} bytes of texts and lists."
+                )
+            if isinstance(part, list | tuple):
+                parts.extend(part)
+            elif isinstance(part, dict):
+                parts.extend(part.values())
+        return value
+
+    def call(self, context: Context, function: Any, /, *arguments: Any, **options: Any) -> Any:
+        """What a function or method returns, which counts together with what it reads."""
+        self.counted([getattr(function, "__self__", None), *arguments, *options.values()])
+        return self.counted(super().call(context, function, *arguments, **options))
 
     @staticmethod
     def concat(pieces: Iterable[str]) -> str:
@@ -161,20 +205,58 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if operator == "**":
             raise SecurityError("powers are not computed here")
         if isinstance(left, str) and isinstance(right, str):
-            return _concatenated([left, right])
+            return self.counted(_concatenated([left, right]))
         lists = isinstance(left, list) and isinstance(right, list)
         if lists and len(left) + len(right) > MOST_MESSAGES:
             raise SecurityError("the list becomes too long")
-        return super().call_binop(context, operator, left, right)
+        return self.counted(super().call_binop(context, operator, left, right))
+
+
+_MADE, _SLICED = " made", " sliced"
+"""Filters that no template can name."""
 
 
 class _Joined(NodeTransformer):
-    """Turns texts that are put together (``~``) into a filter, which knows how long they become."""
+    """Turns what makes a text or a list into filters, which know how long it becomes."""
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802  # jinja2's name
-        """A filter in the place of the operator."""
+        """A filter in the place of the operator ``~``."""
         texts = [self.visit(part) for part in node.nodes]
-        return nodes.Filter(nodes.List(texts), "join", [], [], None, None, lineno=node.lineno)
+        return _filtered("join", nodes.List(texts), node.lineno)
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
+        """A filter around a list."""
+        return _filtered(_MADE, self.generic_visit(node), node.lineno)
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
+        """A filter around a table."""
+        return _filtered(_MADE, self.generic_visit(node), node.lineno)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
+        """A filter around a tuple that is read, not written to."""
+        self.generic_visit(node)
+        return _filtered(_MADE, node, node.lineno) if node.ctx == "load" else node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:  # noqa: N802
+        """A filter in the place of a slice."""
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = [node.arg.start, node.arg.stop, node.arg.step]
+        written = [bound or nodes.Const(None) for bound in bounds]
+        return _filtered(_SLICED, node.node, node.lineno, written)
+
+
+def _filtered(
+    name: str, node: nodes.Node, line: int, arguments: Sequence[nodes.Expr] = ()
+) -> nodes.Node:
+    return nodes.Filter(node, name, list(arguments), [], None, None, lineno=line)
+
+
+@pass_context
+def _printed(context: Context, value: Any) -> Any:
+    """What is printed of a value; asks for the context, so that nothing is printed too early."""
+    return _plain(value)
 
 
 def _plain(value: Any) -> Any:
@@ -215,10 +297,9 @@ def _replaced(text: str, old: str, new: str, count: int | None = None) -> str:
     return str(text).replace(old, new, -1 if count is None else count)
 
 
-def _to_json(value: object, indent: int | None = None) -> str:
-    return _concatenated(
-        [json.dumps(value, ensure_ascii=False, indent=min(indent or 0, 8) or None)]
-    )
+def _to_json(value: Any, indent: int | None = None) -> str:
+    encoder = json.JSONEncoder(ensure_ascii=False, indent=min(indent or 0, 8) or None)
+    return _concatenated(encoder.iterencode(value))  # in Python, part by part
 
 
 def _indented(text: str, width: int = 4, first: bool = False) -> str:
@@ -231,7 +312,7 @@ def _indented(text: str, width: int = 4, first: bool = False) -> str:
 
 @contextmanager
 def _bounded() -> Iterator[None]:
-    """Ends what runs inside with a ChatError after ``MOST_LINES`` lines."""
+    """Ends what runs inside with _Stopped after ``MOST_LINES`` lines."""
     left = MOST_LINES
     before = sys.gettrace()
 
@@ -239,7 +320,7 @@ def _bounded() -> Iterator[None]:
         nonlocal left
         left -= 1
         if left < 0:
-            raise ChatError("The chat template runs too long.")
+            raise _Stopped
         return step
 
     sys.settrace(step)

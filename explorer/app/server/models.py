@@ -37,7 +37,7 @@ from transformer.config import (
     ModelConfig,
 )
 from transformer.exports.record import TraceFileError
-from transformer.families.registry import config_in, described, is_gguf, is_model
+from transformer.families.registry import GGUF_SUFFIX, config_in, described, is_gguf, is_model
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.description import Description, parameter_count
@@ -109,7 +109,7 @@ class ModelHandle(Source):
     @Fact
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
-        with suppress(ValueError):
+        with suppress(ValueError, OSError):
             return 4 * parameter_count(config_in(self.path))  # in float32
         return 0
 
@@ -117,7 +117,8 @@ class ModelHandle(Source):
     def nbytes(self) -> int:
         """Bytes of its weights on the disk, in one file or in shards; 0 if they are gone."""
         if is_gguf(self.path):
-            return self.path.stat().st_size
+            with suppress(OSError):
+                return self.path.stat().st_size
         for stem in (SAFETENSORS, PYTORCH):
             name, suffix = stem.split(".")
             with suppress(OSError):
@@ -374,6 +375,8 @@ def catalogue() -> dict[str, ModelHandle]:
 def _is_in_place(model: ModelHandle) -> bool:
     """Whether a model does what those of its folder do."""
     folder = model.name.rpartition("/")[0]
+    if is_gguf(model.path):
+        return model.writes and folder in ("", LANGUAGE)
     return folder not in FOLDERS or not folder or model.writes == (folder == LANGUAGE)
 
 
@@ -384,7 +387,12 @@ def unlisted() -> dict[str, str]:
     for name, path in _folders():
         model = _handle(name, path, changed(path))
         if not is_model(path):
-            if _holds_weights(path):
+            if name in FOLDERS:
+                continue
+            kinds = _weights_in(path)
+            if GGUF_SUFFIX in kinds:
+                reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
+            elif kinds:
                 reasons[name] = model.problem
         elif not _is_in_place(model):
             does = "is a language model" if model.writes else "holds a model that translates"
@@ -392,10 +400,11 @@ def unlisted() -> dict[str, str]:
     return reasons
 
 
-def _holds_weights(path: Path) -> bool:
+def _weights_in(path: Path) -> set[str]:
+    """How the names of the files of weights in a folder end."""
     with suppress(OSError):
-        return any(file.suffix in WEIGHTS for file in path.iterdir())
-    return False
+        return {file.suffix for file in path.iterdir()} & WEIGHTS
+    return set()
 
 
 def _on_disk() -> Iterator[tuple[str, Path]]:

@@ -121,6 +121,11 @@ def quote(token: str) -> str:
     return labels.shorten(labels.piece(token), 24)
 
 
+def quote_first(token: str) -> str:
+    """The first token of a text as written inside a sentence: nothing stands before it."""
+    return labels.shorten(labels.display(token), 24)
+
+
 def _opening(view: HeadMap, row: int) -> list[str]:
     """How a sentence about a row begins."""
     read = quote(view.query_tokens[row])

@@ -135,20 +135,15 @@ class HeadsOfKind(NamedTuple):
         words = FUNCTION_WORDS[site.key_side]
         known = _row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
         if projections is not None:
-            known["contribution"], lengths = (
-                np.stack(
-                    [
-                        np.linalg.norm(
-                            getattr(record, vector).numpy() @ projections(kind, layer), axis=-1
-                        )
-                        for layer, record in enumerate(records)
-                    ]
-                )
-                for vector in ("output", "value")
-            )
+            parts = [projections(kind, layer) for layer in range(len(records))]
+            pairs = list(zip(records, parts, strict=True))
+            outputs = [record.output.numpy() @ part for record, part in pairs]
+            values = [record.values().numpy() @ part for record, part in pairs]
+            known["contribution"] = np.linalg.norm(np.stack(outputs), axis=-1)
+            lengths = np.linalg.norm(np.stack(values), axis=-1)
         rows = np.full((len(NAMES), *weights.shape[:3]), np.nan, np.float32)
-        for name, values in known.items():
-            rows[NAMES.index(name)] = np.where((mask.sum(-1) > 1)[:, None], values, np.nan)
+        for name, by_row in known.items():
+            rows[NAMES.index(name)] = np.where((mask.sum(-1) > 1)[:, None], by_row, np.nan)
         sums = Sums(np.nansum(rows, axis=-1), (~np.isnan(rows[:, 0, 0])).sum(-1))
         return cls(weights, mask, rows, sums, lengths)
 

@@ -99,7 +99,10 @@ def strips_feed(
         "direction": {"source": direction(source), "target": direction(predicts)},
         "names": {
             "source": [captions.quote(token) for token in source],
-            "reads": [captions.quote(token) for token in reads],
+            "reads": [
+                captions.quote(token) if place else captions.quote_first(token)
+                for place, token in enumerate(reads)
+            ],
             "predicts": [captions.quote(token) for token in predicts],
         },
         "follow": list(follow),

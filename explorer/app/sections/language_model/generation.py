@@ -9,7 +9,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE, Moves
-from explorer.app.controls import formula, seen
+from explorer.app.controls import formula, plain, seen
 from explorer.app.maps import display, heads
 from explorer.app.maps.explorer import Scene, Strips, explorer, prefix_of
 from explorer.app.maps.looking import Looks
@@ -51,6 +51,11 @@ def first(run: Translation) -> int:
 def note(run: Translation) -> str:
     written = len(run.target_tokens) - run.n_given
     wrote = f"{labels.counted(written, 'token')}"
+    start = ""
+    if not run.config.starts_with_token:
+        start = f"The text begins with “{plain(labels.display(run.decoder_input_tokens[0]))}”. "
+    if not run.n_given and start:
+        return f"{start}The model reads it alone and writes {wrote}."
     if not run.n_given:
         return f"Nothing is given: the model reads `<s>` alone and writes {wrote}."
     prompt_words = (
@@ -58,8 +63,11 @@ def note(run: Translation) -> str:
         if run.n_given == 1
         else f"{run.n_given} tokens of the prompt are"
     )
+    if start:
+        prompt_words = prompt_words.replace("of the prompt", "after it")
     return (
-        f"The {prompt_words} given (underlined); the model writes {wrote} after them, one by one."
+        f"{start}The {prompt_words} given (underlined); the model writes {wrote} after them, "
+        "one by one."
     )
 
 
@@ -129,12 +137,14 @@ def take(opened: View, step: int, token_id: int) -> Moves:
     session.visit().tried.update(
         (prefix_of(opened, step), piece_id) for piece_id in (token_id, run.steps[step].token_id)
     )
-    wanted = (*run.target_ids[:step], token_id)
+    wanted = tuple(model.whole((*run.target_ids[:step], token_id), run.start_id))
     prompt = model.text(wanted)
     ids = model.ids(prompt)
     if ids != wanted:
         session.notice(SPLIT)
-    return {**session.FRESH, "prompt": prompt, "step": len(ids) - 1}
+    # a text's own first token is read, and is no step
+    steps = len(ids) - (not run.config.starts_with_token)
+    return {**session.FRESH, "prompt": prompt, "step": steps - 1}
 
 
 def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]]:

@@ -7,6 +7,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,6 +20,7 @@ import numpy as np
 import pytest
 from app_pages import write_language_model
 from closed_form import CASES
+from decoder_models import write_decoder, write_gguf
 from sources import named
 
 from explorer.app.server import examples, memory, models, studies, surveys
@@ -37,6 +40,10 @@ from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
 from transformer import load_translator
 from transformer.devices import VARIABLE
 from transformer.hub.settings import Hub
+from transformer.storage.description import parameter_count
+
+WRITER = models.BUNDLED / "language" / "lm-en" / "config.json"
+"""The config of a language model."""
 
 
 @pytest.fixture
@@ -62,7 +69,7 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
     for name in ("positions/writer", "recurrent/writer", "language/mine", "language/writer"):
         path = place(name)
         if name.endswith("writer"):
-            (path / "config.json").write_text('{"architecture": "language_model"}')
+            shutil.copy(WRITER, path)
     every = models.catalogue()
     kinds = models.available(), {name: every[name] for name in every if every[name].writes}
     own = [
@@ -72,10 +79,11 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
 
 
 FOREIGN = {
-    "language/gpt2": (
-        {"model_type": "gpt2"},
-        "language/gpt2 holds a gpt2 model of another library; this",
+    "language/gptj": (
+        {"model_type": "gptj"},
+        "language/gptj holds a gptj model of another library; this",
     ),
+    "language/opt": ({"model_type": "opt"}, "language/opt/config.json lacks the entry"),
     "language/llama": (
         {"architectures": ["Llama"]},
         "language/llama holds a .* of another library",
@@ -103,7 +111,7 @@ def test_a_folder_that_is_left_out_is_named_with_the_reason(place, tmp_path):
     for name in ("mine", "language/mine", "recurrent/writer", "language/writer"):
         path = place(name)
         if name.endswith("writer"):
-            (path / "config.json").write_text('{"architecture": "language_model"}')
+            shutil.copy(WRITER, path)
     (tmp_path / "notes").mkdir()
     reasons = models.unlisted()
     for name in ("positions/bert", *FOREIGN):
@@ -116,12 +124,65 @@ def test_a_folder_that_is_left_out_is_named_with_the_reason(place, tmp_path):
     assert models.catalogue()["mine"].problem == ""
 
 
+def test_decoders_of_others_are_listed_without_pytorch_and_one_that_cannot_be_opened_says_why(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
+    llama = tmp_path / "language" / "llama"
+    llama.mkdir(parents=True)
+    write_decoder(llama, "Llama, groups of three")
+    write_gguf(tmp_path / "small.gguf", llama, "llama")
+    shutil.copy(tmp_path / "small.gguf", tmp_path / "language" / "other.gguf")
+    (tmp_path / "positions").mkdir()
+    shutil.copy(tmp_path / "small.gguf", tmp_path / "positions" / "twin.gguf")
+    (tmp_path / "downloaded").mkdir()
+    shutil.copy(tmp_path / "small.gguf", tmp_path / "downloaded")
+    shutil.copytree(llama, tmp_path / "mine")
+    content = (tmp_path / "small.gguf").read_bytes()
+    (tmp_path / "cut.gguf").write_bytes(content[:1_000])
+    foreign = content.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0mamba", 1)
+    (tmp_path / "language" / "mamba.gguf").write_bytes(foreign)
+    write = {name: model for name, model in models.catalogue().items() if model.writes}
+    own = [name for name, model in write.items() if tmp_path in model.path.parents]
+    assert own == ["language/llama", "language/other.gguf", "mine", "small.gguf"]
+    assert not {*own} & {*models.available()}
+    named = {name: (write[name].title, write[name].label, write[name].description) for name in own}
+    assert named == {name: (name.removeprefix("language/"),) * 2 + (None,) for name in own}
+    for name in own:
+        model = write[name]
+        files = [model.path] if model.path.is_file() else [model.path / "model.safetensors"]
+        assert model.nbytes == sum(file.stat().st_size for file in files)
+        assert model.needs == 4 * parameter_count(model.config)
+        assert (model.problem, model.runs) == ("", f"{name} runs on the CPU.")
+    reasons = models.unlisted()
+    assert "architecture 'mamba'" in reasons.pop("language/mamba.gguf")
+    assert "cut.gguf" in reasons["cut.gguf"]
+    assert "cut off" in reasons.pop("cut.gguf")
+    assert reasons == {
+        "positions/twin.gguf": "positions/twin.gguf is a language model: this folder is for other "
+        "models.",
+        "downloaded": "downloaded is a folder; the GGUF file in it is to lie beside it.",
+    }
+    code = (
+        "import sys; from explorer.app.server import models; models.catalogue(); "
+        "models.unlisted(); print('small.gguf' in models.catalogue(), 'torch' in sys.modules)"
+    )
+    command = [sys.executable, "-c", code]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert listed.stdout.split() == ["True", "False"]
+    before = models.find("small.gguf")
+    os.utime(before.path, ns=(1, time.time_ns() + 10**9))
+    assert models.find("small.gguf") != before
+    before.path.unlink()
+    assert models.known("small.gguf") is None
+
+
 def test_a_foreign_model_does_not_say_where_it_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("TRANSFORMER_MODELS", str(tmp_path))
-    (tmp_path / "gpt2").mkdir()
-    (tmp_path / "gpt2" / "config.json").write_text('{"model_type": "gpt2"}')
-    reason = "gpt2 holds a gpt2 model of another library; this package cannot open it."
-    assert models.catalogue()["gpt2"].problem == reason
+    (tmp_path / "gptj").mkdir()
+    (tmp_path / "gptj" / "config.json").write_text('{"model_type": "gptj"}')
+    reason = "gptj holds a gptj model of another library; this package cannot open it."
+    assert models.catalogue()["gptj"].problem == reason
 
 
 def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(place, monkeypatch):
@@ -129,7 +190,7 @@ def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(pl
     model = models.available()["mine"]
     assert (model.config.sizes, model.label, model.writes) == (model.sizes, "mine", False)
     with monkeypatch.context() as still:
-        for room, name in ((models, "described"), (models, "read_json"), (sources, "read_header")):
+        for room, name in ((models, "described"), (models, "config_in"), (sources, "read_header")):
             still.setattr(room, name, pytest.fail)
         again = models.find("mine")
         assert again is models.available()["mine"] is model
