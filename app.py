@@ -60,18 +60,16 @@ def show(opened: View) -> None:
 
 
 def _explained(opened: View) -> tuple[str, str]:
-    """Explanation and formula: that of the paper, or that of the only attention that a model
-    has."""
+    """Explanation and formula: that of the paper, or of the only attention that a model has."""
     first, *further = opened.translation.config.sites.values()
     seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
-    if further:
-        return (
-            f"Three attention maps of one translation. {seeing}",
-            _FORMULA if first.score == "scaled_dot" else _UNDIVIDED,
-        )
-    return f"One attention map. {seeing}", formula.attention(
-        first.kind, "none", first.causal, first.score
-    )
+    if not further:
+        only = formula.attention(first.kind, "none", first.causal, first.score)
+        return f"One attention map. {seeing}", only
+    explanation = f"Three attention maps of one translation. {seeing}"
+    if first.score == "scaled_dot":
+        return explanation, _FORMULA
+    return explanation, _UNDIVIDED
 
 
 now = frame.open_page("app")

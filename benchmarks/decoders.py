@@ -17,7 +17,7 @@ from benchmarks.timing import ROOT, Repeats, Threads, interleaved, report
 from transformer import Capture, Translator, load_language_model
 
 ROWS = 49_152
-PROMPTS, WRITTEN = (6, 1_000), 40
+PROMPTS, WRITTEN = (6, 950), 40
 """Tokens of the prompts, and tokens that are written after each."""
 
 

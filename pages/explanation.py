@@ -26,6 +26,7 @@ with for_pytorch("explanation"):
     from explorer.lenses.heads.roles import SENTENCES
     from explorer.lenses.measures.attribution import Shares
     from explorer.lenses.measures.stream import Carried
+    from transformer.run import Alternative, DecodeStep
     from transformer.storage.description import SURVEY_FILE, measured
     from transformer.text.words import is_end
 
@@ -270,44 +271,62 @@ def differ(
 
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
-    explanation = now.values(Explanation)
-    run = opened.translation
     written = opened.translation.steps[step]
+    rival = chosen_rival(now, written)
+    if rival is None:
+        inform("No other token was recorded at this step.")
+        return
+    with waiting.progress("Splitting the logits") as tell:
+        effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
+    place = step, written.token_id, rival.token_id
+    parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *place)
+    source = measures.of_run(opened, lenses.by_source, *place)
+    pair = (
+        f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”) at step "
+        f"{labels.count(step)}"
+    )
+    st.markdown(spoken(written, rival, parts))
+    parts_panel(opened, pair, parts)
+    by_source_panel(opened, pair, source, effects)
+
+
+def chosen_rival(now: State, written: DecodeStep) -> Alternative | None:
+    """The other token of a step that a visitor chooses; None if no other was recorded."""
     rivals = {
         alternative.token: alternative
         for alternative in written.alternatives
         if alternative.token_id != written.token_id
     }
     if not rivals:
-        inform("No other token was recorded at this step.")
-        return
-    rival = rivals.get(explanation.rival or "", next(iter(rivals.values())))
-    if explanation.rival is not None and explanation.rival not in rivals:
+        return None
+    wanted = now.values(Explanation).rival
+    rival = rivals.get(wanted or "", next(iter(rivals.values())))
+    if wanted is not None and wanted not in rivals:
         st.caption(
-            f"{word(explanation.rival)} is no other token of this step, "
-            f"so {word(rival.token)} is taken."
+            f"{word(wanted)} is no other token of this step, so {word(rival.token)} is taken."
         )
-    offered = {token: f"and not {labels.piece(token)}" for token in rivals}
-    pickers.choose("rival", "The other token", offered, rival.token, texts=True, width=220)
-    with waiting.progress("Splitting the logits") as tell:
-        effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
-    place = step, written.token_id, rival.token_id
-    parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *place)
-    source = measures.of_run(opened, lenses.by_source, *place)
-    (a, share), (b, rival_share) = (
-        (captions.quote(alternative.token), labels.chance(alternative.log_prob))
-        for alternative in (written, rival)
-    )
-    pair = f"z(“{a}”) − z(“{b}”) at step {labels.count(step)}"
+    names = {token: f"and not {labels.piece(token)}" for token in rivals}
+    pickers.choose("rival", "The other token", names, rival.token, texts=True, width=220)
+    return rival
+
+
+def spoken(written: DecodeStep, rival: Alternative, parts: lenses.Attribution) -> str:
+    """How probable both tokens are, and which parts of the model spoke for and against the first."""
     helped = parts.values.argmax()
     hurt = parts.values.argmin()
-    st.markdown(
-        f"“{plain(a)}” has {share}, “{plain(b)}” {rival_share}: its logit is {signed(parts.total)} nats "
-        f"higher. On the direct path, **{parts.writers[helped]}** spoke most for it "
-        f"({signed(parts.values[helped])}), and **{parts.writers[hurt]}** most against it "
-        f"({signed(parts.values[hurt])})."
+    return (
+        f"“{plain(captions.quote(written.token))}” has {labels.chance(written.log_prob)}, "
+        f"“{plain(captions.quote(rival.token))}” {labels.chance(rival.log_prob)}: its logit is "
+        f"{signed(parts.total)} nats higher. On the direct path, **{parts.writers[helped]}** spoke "
+        f"most for it ({signed(parts.values[helped])}), and **{parts.writers[hurt]}** most against "
+        f"it ({signed(parts.values[hurt])})."
     )
+
+
+def parts_panel(opened: View, pair: str, parts: lenses.Attribution) -> None:
+    """The parts of the model as bars, the largest first."""
     names, values = zip(*parts.largest(BARS), strict=True)
+    scaled = opened.translation.config.scaled_output
     panel(
         "parts",
         lambda: part_bars(names, np.array(values)),
@@ -317,10 +336,15 @@ def reasons(opened: View, now: State, step: int) -> None:
             *zip(map(str, parts.writers), parts.values.tolist(), strict=True),
         ],
         seeing=PARTS,
-        formula=DIRECT + (r" / \sqrt{d_{model}}" if run.config.scaled_output else " + b"),
+        formula=DIRECT + (r" / \sqrt{d_{model}}" if scaled else " + b"),
         audit=measures.audited(opened).joined(parts.audit),
         derived=True,
     )
+
+
+def by_source_panel(opened: View, pair: str, source: np.ndarray, effects: np.ndarray) -> None:
+    """What is read at every source token, and what hiding it changes."""
+    run = opened.translation
     most = int(np.abs(source).argmax())
     needs = int(effects.argmin())
     st.markdown(
@@ -402,8 +426,10 @@ def detached(steps: list[str], source: np.ndarray, low: float, ended: bool) -> s
 
 
 def leaning(steps: list[str], source: np.ndarray, ended: bool) -> str:
-    """Which words lean on the source most and least; the first step and the end are cases of their
-    own."""
+    """Which words lean on the source most and least.
+
+    The first step and the end are cases of their own.
+    """
     ends = ended and len(source) > 1
     shares = [percent(share) for share in source.tolist()]
     apart = f"Apart from these, the first step, which has no prefix but a start, has {shares[0]}"

@@ -1,24 +1,22 @@
-"""Findings: what was measured over many sentences and models; every study by its question, or one
-of them."""
+"""Findings: what was measured over many sentences and models.
+
+Every study by its question, or one of them.
+"""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import groupby
 
 import streamlit as st
 
 from explorer.app.address.page_values import Findings
-from explorer.app.controls import command, inform, panel, plain, refusal, refusals
+from explorer.app.controls import command, inform, panel, plain, refusal, refusals, styles
 from explorer.app.controls.text import data
 from explorer.app.server import studies
 from explorer.app.server.studies import Study
 from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
 from explorer.figures.pages.study import Chart, draw, number
-
-_STYLE = """<style>
-.st-key-studies [data-testid="stPageLink"] a { background: none; padding-inline: 0; }
-.st-key-studies h5 { padding-bottom: .6rem; }
-</style>"""
 
 
 def show() -> None:
@@ -30,7 +28,7 @@ def show() -> None:
         return
     if name:
         inform(plain(f"There is no study “{name}” here; these are the ones that there are."))
-    st.html(_STYLE)
+    st.html(styles.sheet("findings"))
     studies_found, wrong = studies.every()
     for reason in wrong:
         st.caption(f":material/warning: {refusal(reason)}")
@@ -86,12 +84,11 @@ def _rows(charts: Iterable[Chart]) -> Iterator[list[Chart]]:
 
 
 def _chart(name: str, chart: Chart, series: list[list[str]]) -> None:
-    """Draws a chart; one of some series of another chart of the document shows them as that one
-    does."""
+    """Draws a chart; its series look as in the chart of the document with most of them."""
     table = [chart.columns, *chart.rows]
     names = set(_series(chart))
     among = max((name for name in series if names <= set(name)), key=len)
-    make = lambda ink: draw(chart, among, ink)  # noqa: E731
+    make = partial(draw, chart, among)
     panel(name, make, chart.caption, lambda: table, alt=chart.alt, sentence=False, inked=True)
 
 

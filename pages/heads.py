@@ -6,9 +6,9 @@ with for_pytorch("heads"):
     from collections.abc import Iterable
     from contextlib import suppress
     from functools import partial
-    from typing import Any
 
     import streamlit as st
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
     from explorer.app.address import session
     from explorer.app.controls import inform, panel, part, pickers, plain, refusal, refusals
@@ -77,7 +77,7 @@ def _kind(has: Iterable[str]) -> AttentionKind:
 
 
 def _own_file(source: Source) -> None:
-    def take(file: Any) -> None:
+    def take(file: UploadedFile | None) -> None:
         try:
             if file is not None:
                 read = partial(read_sentences, translator=source.translator())
@@ -171,8 +171,13 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
         run.ask(session.visit().name)
 
     label = f"Read the {sentences} here"
-    look: Any = "primary" if known is None else "secondary"
-    st.button(label, key="heads.ask", type=look, icon=":material/play_arrow:", on_click=ask)
+    st.button(
+        label,
+        key="heads.ask",
+        type="primary" if known is None else "secondary",
+        icon=":material/play_arrow:",
+        on_click=ask,
+    )
     if known is not None:
         st.caption(
             f"Measured on {known.date} with these weights; the statistics came with the model. If "

@@ -32,6 +32,7 @@ with for_pytorch("inside_a_head"):
     from explorer.figures.base.captions import quote
     from explorer.linked.view.feeds import window_around
     from transformer.config import AttentionKind
+    from transformer.interventions import Intervention
 
 KINDS = ("encoder", "decoder", "cross")
 SEEING = (
@@ -128,7 +129,7 @@ def step(opened: View, now: State, kind: str) -> None:
         frame(section, content, look)
     for following in [*STEPS][[*STEPS].index(name) + 1 :][:1]:
         label = f"Next step: {STEPS[following].title.lower()}"
-        take = lambda: session.change(section=following)  # noqa: B023, E731
+        take = partial(session.change, section=following)
         st.button(label, key="inside.next", icon=":material/arrow_forward:", on_click=take)
 
 
@@ -223,8 +224,10 @@ def save(opened: View, kind: str) -> None:
 
 
 def follow(at: HeadSelection, now: State) -> None:
-    """Draws the key, which follows the cursor, and fills the slots; what does not move has its own
-    feed."""
+    """Draws the key, which follows the cursor, and fills the slots.
+
+    What does not move has its own feed.
+    """
     look = look_at(at, now)
     tokens = look.view.key_tokens
     field = "source" if look.kind == "cross" else "key"
@@ -247,8 +250,11 @@ def follow(at: HeadSelection, now: State) -> None:
         feed("inside.fixed", fixed)
 
 
-# changed tokens hold on this page, and changed heads, as long as another head is shown
-holds = lambda change: of_tokens(change) or change.part in ("scores", "weights", "heads")  # noqa: E731
+def holds(change: Intervention) -> bool:
+    """Changed tokens hold on this page, and changed heads, as long as another head is shown."""
+    return of_tokens(change) or change.part in ("scores", "weights", "heads")
+
+
 opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))
 if opened is not None:
     show_with_model(opened, show)

@@ -1,5 +1,7 @@
-"""Language model: a causal Transformer continues a text, or reads one; what it attends to at every
-step."""
+"""Language model: a causal Transformer continues a text, or reads one.
+
+What it attends to at every step.
+"""
 
 import streamlit as st
 
@@ -24,6 +26,7 @@ SECTIONS = {"generation": generation, "surprisal": surprisal, "lengths": lengths
 
 
 def show() -> None:
+    """Opens the page: a text that the model continues or reads, and the chosen section."""
     now = frame.open_page("language_model")
     section = chosen(SECTIONS, now)
     reads = section is not generation  # a whole text, and writes nothing
@@ -33,29 +36,17 @@ def show() -> None:
         frame.show_notices(session.current())
         inform(MISSING)
         return
-    is_own = now.prompt is not None and now.prompt not in section.EXAMPLES.values()
-    switch(
-        "language_model", now, lambda _: {**session.RUN, "prompt": now.prompt if is_own else None}
-    )
-    text = next(iter(section.EXAMPLES.values())) if now.prompt is None else now.prompt
+    texts = section.EXAMPLES.values()
+    kept_prompt = None if now.prompt in texts else now.prompt
+    switch("language_model", now, lambda _: {**session.RUN, "prompt": kept_prompt})
+    text = next(iter(texts)) if now.prompt is None else now.prompt
     text_box(text, now, reads)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
         examples(section.EXAMPLES, take_text)
         if not reads:
             sentence.draw_again(now)
         note = st.container(width="stretch", key="lm-note")
-    typed = without_surrogates(text)  # a model may have pieces for line breaks and blanks
-    drawing = runs.drawing_of(now) if now.decode.startswith(SAMPLE) else USUAL
-    run_key = RunKey(
-        source=source,
-        text=typed,
-        decode=now.decode,
-        target=None,
-        changes=now.changes,
-        drawing=drawing,
-    )
-    if reads:
-        run_key = RunKey(source, "", "greedy", typed, now.changes)
+    run_key = key_of(source, text, now, reads)
     run = read(run_key)
     if run is None:
         frame.show_notices(session.current())
@@ -76,6 +67,23 @@ def show() -> None:
         section.show(opened)
         for study in (f"{source.name}/induction", f"{source.name}/words", "pretraining"):
             menu.finding(study)
+
+
+def key_of(source: Source, text: str, now: State, reads: bool) -> RunKey:
+    """What a run is kept by: a text that the model reads, or one that it continues.
+
+    As it was typed, since a model may have pieces for line breaks and blanks.
+    """
+    if reads:
+        return RunKey(source, "", "greedy", without_surrogates(text), now.changes)
+    return RunKey(
+        source=source,
+        text=without_surrogates(text),
+        decode=now.decode,
+        target=None,
+        changes=now.changes,
+        drawing=runs.drawing_of(now) if now.decode.startswith(SAMPLE) else USUAL,
+    )
 
 
 def pick_model(now: State) -> Source | None:
@@ -105,20 +113,24 @@ def take_text(text: str) -> None:
 
 def text_box(text: str, now: State, reads: bool) -> None:
     """The text, and the way of decoding if the model writes."""
-    box, *way, button = st.columns(
-        [8.8, 1] if reads else [6.2, 2.6, 1], vertical_alignment="bottom"
-    )
+    widths = [6.2, 2.6, 1]
+    empty = "Nothing: the model begins by itself"
+    does = "Continue"
+    if reads:
+        widths = [8.8, 1]
+        empty = "Type a text"
+        does = "Read"
+    box, *way, button = st.columns(widths, vertical_alignment="bottom")
     box.text_input(
         "Text",
         text,
         label_visibility="collapsed",
-        placeholder="Type a text" if reads else "Nothing: the model begins by itself",
+        placeholder=empty,
         **session.control("prompt", text, take_text),
     )
     for place in way:
         with place:
             sentence.decoding(now)
-    does = "Read" if reads else "Continue"
     button.button(does, type="primary", width="stretch", on_click=session.keep)
 
 

@@ -1,11 +1,10 @@
 """Lessons: a path from a first map to what a head does, and how one knows."""
 
-from typing import Any
-
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.app.address import session, sitemap
-from explorer.app.controls import part, plain
+from explorer.app.controls import part, plain, styles
 from explorer.app.lessons import progress
 from explorer.app.lessons.files import CHECKS, Lesson, checks, every
 from explorer.app.server import cells
@@ -27,19 +26,10 @@ _CLASS = (
     "did what, which step most got wrong, and the checks before and after. Nothing of it is "
     "stored."
 )
-_STYLE = """
-<style>
-[class*="st-key-lesson-row-"] { border-top: 1px solid rgb(128 128 128 / .25); padding-top: .45rem; }
-[class*="st-key-lesson-row-"] .stVerticalBlock { gap: 0; }
-[class*="st-key-lesson-row-"] a { margin: 0; padding-inline-start: 0; }
-[class*="st-key-lesson-row-"] a p { font-size: 1.02rem; font-weight: 600; }
-.st-key-lesson-go a { background: rgb(128 128 128 / .2); padding-inline: 1rem; }
-</style>
-"""
 
 
 def show() -> None:
-    now = open_plain_page(sitemap.LESSONS, _STYLE)
+    now = open_plain_page(sitemap.LESSONS, styles.sheet("lessons"))
     st.markdown(_PURPOSE)
     lessons, wrong = every()
     before, after = checks().values()
@@ -117,8 +107,10 @@ def _row(lesson: Lesson, number: str = "") -> None:
 
 
 def _missed(check: Lesson) -> list[str]:
-    """The questions of a check that were not answered right; what is right only after both
-    checks."""
+    """The questions of a check that were not answered right.
+
+    What is right only after both checks.
+    """
     is_over = all(_done(check) >= len(check.steps) for check in checks().values())
     lines = list[str]()
     for step, note in sorted(session.visit().lesson_notes[check.name].items()):
@@ -152,7 +144,7 @@ def _state(lesson: Lesson) -> str:
     )
 
 
-def _take(file: Any) -> None:
+def _take(file: UploadedFile | None) -> None:
     if file is None:
         return
     try:

@@ -1,11 +1,11 @@
-"""Masks: the keys that attention may not see, and the weight that would leak through another
-mask."""
+"""Masks: the keys that attention may not see, and the weight that would leak through others."""
 
 from explorer.app.address.page_values import Masks
 from explorer.app.shell.waiting import for_pytorch
 from explorer.figures.base import labels
 
 with for_pytorch("masks"):
+    from collections.abc import Callable, Mapping
     from dataclasses import replace
     from functools import partial
 
@@ -46,6 +46,7 @@ with for_pytorch("masks"):
     from transformer import Translation
     from transformer.config import AttentionKind
     from transformer.text.words import PAD, is_special
+    from transformer.view import HeadMap
 
 SEEING = (
     "The left map shows the scores before any mask, the middle map the mask, a rule that knows "
@@ -218,67 +219,92 @@ def pictures(
     now = session.current()
     heads = {str(site): getattr(now, site) for site in run.config.sites}
     places = cells or dict.fromkeys(heads, (0, 0))
-    full = run.head(kind, *heads[kind])
-    view = near(run, kind, heads[kind], places[kind], CELLS)
-    row = places[kind][0] - view.window.query_start if cells else None
+    windows = {
+        site: near(run, site, heads[site], places[site], CELLS)
+        for site in heads
+        if site in MASKS or site == kind
+    }
+    query = places[kind][0]
+    row = query - windows[kind].window.query_start if cells else None
     draw = partial(head_panel, run=run, of=name, size=SIZE, width="content", row=row)
+    full = run.head(kind, *heads[kind])
+    true_masking(full, windows[kind], draw)
+    other_masking(full, windows[kind], query, draw)
+    if session.visit().silent is not None:  # what follows says in words which cells are masked
+        say("")
+        return
+    st.markdown(f"#### The masks of {name}")
+    masks_of_kinds(run, windows, padded=cells is None)
+    if cells:
+        st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
+    for column, text in zip(st.columns(2, gap="large"), NOTES, strict=True):
+        column.markdown(text)
 
+
+def true_masking(full: HeadMap, view: HeadMap, draw: Callable[..., None]) -> None:
+    """The scores, the mask and the weights of a window of a head."""
     say(f"{masked(leak(full.weights, full.mask), full.mask.size)} {WHY}")
     with st.container(horizontal=True, gap="small"):
         draw("masks.scores", score_map, "Scores, before the mask", view)
         draw("masks.mask", mask_map, "The mask", view)
         draw("masks.weights", heatmap, "Weights, after mask and softmax", view)
 
-    way = now.values(Masks).mask or "none"
+
+def other_masking(full: HeadMap, view: HeadMap, query: int, draw: Callable[..., None]) -> None:
+    """What another way of masking does to the same scores."""
+    way = session.current().values(Masks).mask or "none"
+    title, words = WAYS[way]
     weights = masked_weights(full.scores, full.mask, Masking(way))
     leaking = leak(weights, full.mask)
     rows = view.window.queries
-    bars = partial(
-        leak_bars, visible=(leaking.sums - leaking.masked)[rows], masked=leaking.masked[rows]
-    )
-    say(f"{WAYS[way][1]} {leaks(leaking, row_tokens(full), places[kind][0])}")
+    visible = (leaking.sums - leaking.masked)[rows]
+    bars = partial(leak_bars, visible=visible, masked=leaking.masked[rows])
+    say(f"{words} {leaks(leaking, row_tokens(full), query)}")
+    goes = "What if: where each row's weight goes"
     with st.container(horizontal=True, gap="small"):
-        draw(
-            "masks.leak",
-            bars,
-            "What if: where each row's weight goes",
-            view,
-            proven=False,
-            row=None,
-        )
+        draw("masks.leak", bars, goes, view, proven=False, row=None)
         alternative = replace(view, weights=weights[rows, view.window.keys])
-        draw("masks.what-if", weight_map, f"What if: {WAYS[way][0]}", alternative, proven=False)
+        draw("masks.what-if", weight_map, f"What if: {title}", alternative, proven=False)
 
-    if session.visit().silent is not None:  # what follows says in words which cells are masked
-        say("")
-        return
-    st.markdown(f"#### The masks of {name}")
-    drawn = {
-        kind: near(run, kind, heads[kind], places[kind], CELLS) for kind in MASKS if kind in heads
-    }
-    notes = dict(MASKS)
-    if cells is None and "decoder" in drawn:
-        causal = drawn["decoder"]
-        written = np.arange(len(run.target_tokens)) < len(run.log_probs)
-        combined = causal.mask & written[causal.window.keys]
-        differ = combined != causal.mask
-        among = int(differ[written[causal.window.queries]].sum()) or "none"
-        drawn["combined"] = replace(causal, mask=combined)
-        notes["combined"] = "Causal and padding combined", COMBINED.format(int(differ.sum()), among)
+
+def masks_of_kinds(run: Translation, windows: Mapping[str, HeadMap], *, padded: bool) -> None:
+    """The mask of every kind; of a padded decoder also the causal one combined with padding."""
     with st.container(horizontal=True, gap="small"):
-        for key, head in drawn.items():
-            title, note = notes[key]
-            shape = (
-                f"{' × '.join(map(str, head.mask.shape))} cells, {int((~head.mask).sum())} masked"
-            )
-            draw = partial(
-                head_panel, f"masks.object.{key}", mask_map, title, head, run, shape, 262
-            )
-            draw(width="content", note=note, proven=key != "combined")
-    if cells:
-        st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
-    for column, text in zip(st.columns(2, gap="large"), NOTES, strict=True):
-        column.markdown(text)
+        for kind, (title, note) in MASKS.items():
+            if kind in windows:
+                mask_panel(run, kind, windows[kind], title, note)
+        if padded and "decoder" in windows:
+            combined, note = with_padding(run, windows["decoder"])
+            title = "Causal and padding combined"
+            mask_panel(run, "combined", combined, title, note, proven=False)
+
+
+def mask_panel(
+    run: Translation, name: str, view: HeadMap, title: str, note: str, *, proven: bool = True
+) -> None:
+    """One mask, with how many of its cells are masked."""
+    shape = " × ".join(map(str, view.mask.shape))
+    head_panel(
+        f"masks.object.{name}",
+        mask_map,
+        title,
+        view,
+        run,
+        of=f"{shape} cells, {int((~view.mask).sum())} masked",
+        size=262,
+        width="content",
+        note=note,
+        proven=proven,
+    )
+
+
+def with_padding(run: Translation, causal: HeadMap) -> tuple[HeadMap, str]:
+    """The decoder with padding hidden too, and how many cells that changes."""
+    written = np.arange(len(run.target_tokens)) < len(run.log_probs)
+    combined = causal.mask & written[causal.window.keys]
+    differ = combined != causal.mask
+    among = int(differ[written[causal.window.queries]].sum()) or "none"
+    return replace(causal, mask=combined), COMBINED.format(int(differ.sum()), among)
 
 
 def masked(leaked: Leak, cells: int) -> str:

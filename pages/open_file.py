@@ -3,11 +3,10 @@
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("open_file"):
-    from typing import Any
-
     import streamlit as st
 
     from explorer.app.address import State, session
+    from explorer.app.address.kinds import Moves
     from explorer.app.address.parameters import as_params
     from explorer.app.controls import part, plain
     from explorer.app.maps.run_export import trace_file
@@ -98,7 +97,7 @@ def _opened(file: Imported) -> None:
             "\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows])
         )
     with st.container(horizontal=True, vertical_alignment="center"):
-        known = as_params(State(model=file.name, **dict[str, Any](file.selection)))
+        known = as_params(State(model=file.name, **Moves(file.selection)))
         st.page_link("app.py", label="Show it", icon=":material/visibility:", query_params=known)
         _again(file)
         st.button(
@@ -136,7 +135,7 @@ def _again(file: Imported) -> None:
             label=f"{label} with {plain(run.model)}",
             icon=":material/replay:",
             query_params=as_params(
-                State(model=run.model, changes=run.interventions, **dict[str, Any](wanted))
+                State(model=run.model, changes=run.interventions, **Moves(wanted))
             ),
             help=about or None,
         )

@@ -5,17 +5,9 @@ from urllib.parse import parse_qsl
 
 import streamlit as st
 
+from explorer.app.controls import styles
 from explorer.app.shell import menu
 from explorer.app.shell.page import open_plain_page
-
-_STYLE = """
-<style>
-[class*="st-key-paper-row-"] { border-top: 1px solid rgb(128 128 128 / .25); padding-top: .4rem; }
-[class*="st-key-paper-row-"] .stVerticalBlock { gap: .2rem; }
-[class*="st-key-paper-row-"] .katex { font-size: 1em; }
-@media (max-width: 640px) { [class*="st-key-paper-row-"] [data-testid="stHorizontalBlock"] { gap: 0; } }
-</style>
-"""
 
 
 class PaperItem(NamedTuple):
@@ -30,8 +22,10 @@ class PaperItem(NamedTuple):
 
 
 def walk(text: str) -> dict[str, tuple[PaperItem, ...]]:
-    """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link; other lines
-    say."""
+    """Items by headings: `#` begins a heading, `*` an item, `$` a formula, `>` a link.
+
+    Other lines say.
+    """
     sections = dict[str, tuple[PaperItem, ...]]()
     for section in text.split("# ")[1:]:
         heading, *items = section.strip().split("\n* ")
@@ -149,7 +143,7 @@ The model learns constituency parsing. No model here parses.
 
 
 def show() -> None:
-    open_plain_page("paper", _STYLE)
+    open_plain_page("paper", styles.sheet("paper"))
     st.markdown(
         "*Attention Is All You Need*, Vaswani et al. 2017. Every link opens the same thing here, "
         "for your sentence and the model on the left wherever a model is involved."

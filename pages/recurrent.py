@@ -139,8 +139,10 @@ def here() -> list[str]:
 
 
 def twin(now: State) -> Source | None:
-    """The recurrent twin of the chosen score, of the chosen model, or the first; None if none is
-    here."""
+    """The recurrent twin of the chosen score, of the chosen model, or the first.
+
+    None if none is here.
+    """
     known = here()
     name = (now.model or "").removeprefix(f"{models.RECURRENT}/")
     score = next(
@@ -159,8 +161,10 @@ def pieces(now: State) -> Sequence[str]:
 
 
 def translate(now: State, source: Source) -> View:
-    """The visitor's sentence through a model, without changes; ValueError if it cannot be
-    translated."""
+    """The visitor's sentence through a model, without changes.
+
+    ValueError if it cannot be translated.
+    """
     now = replace(now, changes=())
     run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
@@ -219,8 +223,10 @@ def alignments() -> None:
 
 
 def counterpart(first: Sequence[str], second: Sequence[str], row: int) -> int | None:
-    """The place of a token of one translation in another, the aligned one first; None if there is
-    none."""
+    """The place of a token of one translation in another, the aligned one first.
+
+    None if there is none.
+    """
     same = [i for i, token in enumerate(second) if token == first[row]]
     aligned = next((j for i, j in align_tokens(first, second) if i == row), None)
     return aligned if aligned in same else next(iter(same), None)
@@ -262,19 +268,14 @@ def looks(sides: Sequence[Side], rows: Sequence[int | None]) -> str:
         if row is not None:
             weights = side.run.weights("cross", *side.head)[row]
             best = int(np.argmax(weights))
+            token = plain(quote(side.run.source_tokens[best]))
+            puts = f"puts {percent(float(weights[best]))} of its weight on **{token}**"
             total = float(weights.sum())
-            rest = (
-                ""
-                if total > 0.995
-                else f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
-            )
-            on = plain(quote(side.run.source_tokens[best]))
-            puts = f"puts {percent(float(weights[best]))} of its weight on **{on}**{rest}"
-        start = (
-            "The"
-            if sentences
-            else f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
-        )
+            if total <= 0.995:
+                puts += f" (its row sums to {total:.2f}: the Gaussian takes the rest)"
+        start = "The"
+        if not sentences:
+            start = f"Predicting **{plain(quote(side.run.target_tokens[row or 0]))}**, the"
         sentences.append(f"{start} {plain(side.name)} {puts}.")
     return " ".join(sentences)
 

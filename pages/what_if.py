@@ -1,5 +1,7 @@
-"""What if: change one thing in the running model and see what it did; two runs beside one
-another."""
+"""What if: change one thing in the running model and see what it did.
+
+Two runs beside one another.
+"""
 
 from functools import partial
 

@@ -104,7 +104,7 @@ def model(at: Inspected) -> None:
     ]
     panel(
         "anatomy-diagram",
-        partial(diagram, encoder, decoder, times, at.part, "decoder-cross"),
+        partial(diagram, encoder, decoder, times, selected=at.part, feeds="decoder-cross"),
         f"{' and '.join(layers_of)}; the stream is d_model = {config.d_model:,} numbers wide · "
         f"drawn from the configuration of {named(run)}",
         seeing=SEEING,
@@ -132,7 +132,7 @@ def norms(at: Inspected) -> None:
         encoder, decoder = boxes(replace(config, norm=norm), adds_positions)
         panel(
             f"anatomy-{norm}-norm",
-            partial(diagram, encoder, decoder, ("N ×", "N ×"), "", "decoder-cross"),
+            partial(diagram, encoder, decoder, ("N ×", "N ×"), selected="", feeds="decoder-cross"),
             f"{norm.capitalize()}-norm · {'this model' if is_own else 'not this model, drawn to compare'}",
             place=column,
             alt=f"Diagram of a model with {norm}-norm",
@@ -225,10 +225,12 @@ def logit_lenses(at: Inspected) -> None:
         partial(
             lens,
             names,
-            [at.model.pieces(guess.token_id for guess in row.best) for row in rows],
-            np.array([[guess.probability for guess in row.best] for row in rows]),
-            np.array([[guess.token_id == written.token_id for guess in row.best] for row in rows]),
-            [f"rank {row.rank:,}" for row in rows],
+            tokens=[at.model.pieces(guess.token_id for guess in row.best) for row in rows],
+            shares=np.array([[guess.probability for guess in row.best] for row in rows]),
+            written=np.array(
+                [[guess.token_id == written.token_id for guess in row.best] for row in rows]
+            ),
+            chosen=[f"rank {row.rank:,}" for row in rows],
         ),
         "Logit lens · most probable tokens read off after each layer, best first · step "
         f"{labels.count(at.step)} · {named(run)}",
@@ -289,8 +291,10 @@ def stated_training(card: str, header: Header) -> str:
 
 
 def bleu(stated: Sequence[Score]) -> tuple[str, str]:
-    """BLEU as a card states it: on the paper's test, and on all others; empty for what it does not
-    state."""
+    """BLEU as a card states it: on the paper's test, and on all others.
+
+    Empty for what it does not state.
+    """
     values = [name for name in stated if name.metric == "bleu"]
     shared = [value for value in values if SHARED_TEST in value.dataset.lower()]
     rest = "; ".join(

@@ -2,6 +2,7 @@
 these files know from one place alone."""
 
 import json
+import re
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,3 +71,15 @@ def test_a_script_is_imported_from_the_version_that_is_noted():
     address = f"app/static/{served.manifest(STATIC).folder}/page/slots.js"
     assert served.imported("page/slots.js") == (f'import(new URL("{address}", document.baseURI))')
     assert (ROOT / "static" / address.removeprefix("app/static/")).is_file()
+
+
+def test_every_sheet_of_the_app_is_drawn_and_the_pages_hold_no_rules_of_their_own() -> None:
+    paths = [*(ROOT / "explorer" / "app").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
+    sources = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    sheets = re.findall(r'styles\.sheet\("(\w+)"\)', "".join(sources.values()))
+    assert {path.stem for path in (served.scripts() / "app").iterdir()} == set(sheets)
+    # the element around a sheet; and of one chart, whose key no sheet can know
+    assert {name for name, text in sources.items() if "<style>" in text} == {
+        "styles.py",
+        "panels.py",
+    }

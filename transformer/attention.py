@@ -50,8 +50,8 @@ class AttentionMask:
         if not masks:
             return None
         mask = masks[0]
-        for other in masks[1:]:
-            mask = mask & other
+        for further in masks[1:]:
+            mask = mask & further
         return mask
 
 
@@ -344,20 +344,21 @@ class MultiHeadAttention(Attention):
         product = self.joined
         if (
             product is not None
-            and not any(each.weight.requires_grad for each in maps)
+            and not any(linear.weight.requires_grad for linear in maps)
             and product.is_of(*maps)
         ):
             widths = [linear.out_features for linear in maps]
-            query, *own = (split(part) for part in product(x).split(widths, dim=-1))
+            joined = product(x).split(widths, dim=-1)
+            query, *key_value = (split(rows) for rows in joined)
         else:
             query = split(self.q_proj(x))
-            own = []
+            key_value = []
 
         if cache is not None and cache.fixed is not None:
             key, value = cache.fixed  # of cross-attention, which no positions rotate
         else:
             source = x if memory is None else memory
-            key, value = own or (split(self.k_proj(source)), split(self.v_proj(source)))
+            key, value = key_value or (split(self.k_proj(source)), split(self.v_proj(source)))
             if self.q_norm is not None and self.k_norm is not None:
                 query = self.q_norm(query)
                 key = self.k_norm(key)

@@ -100,7 +100,8 @@ def _largest_difference(decoded: Sequence[float], replayed: Sequence[float]) -> 
     """Of two passes over an output; infinite if they are not of one length."""
     if len(decoded) != len(replayed):
         return math.inf
-    return worst(*(abs(one - other) for one, other in zip(decoded, replayed, strict=True)))
+    pairs = zip(decoded, replayed, strict=True)
+    return worst(*(abs(first - second) for first, second in pairs))
 
 
 def _audit_elsewhere(trace: AttentionTrace, basis: Basis, hooked: bool) -> AuditReport:
@@ -168,11 +169,12 @@ def _audit_rows(
 
 def _audit_heads(layer: LayerTrace, limit: float) -> Check:
     """Whether what W_O read is what the changes make of each head's own output."""
-    own = _own_output(layer)
+    outputs = _own_output(layer)
     expected = [
-        equations.put_textbook(output, head_changes(layer, head)) for head, output in enumerate(own)
+        equations.put_textbook(output, head_changes(layer, head))
+        for head, output in enumerate(outputs)
     ]
-    scale = max(float(np.abs(own).max()), SMALLEST)
+    scale = max(float(np.abs(outputs).max()), SMALLEST)
     return Check(HEADS, difference(layer.output.numpy(), np.stack(expected), scale), limit)
 
 
@@ -327,8 +329,8 @@ def head_view(
 
     def report(view: HeadMap) -> AuditReport:
         assert isinstance(view, HeadView)
-        own = audit_view(view, record, trace.labels(kind), place)
-        return trace.audit((kind, layer)).joined(own).joined(more())
+        of_view = audit_view(view, record, trace.labels(kind), place)
+        return trace.audit((kind, layer)).joined(of_view).joined(more())
 
     return HeadView(
         kind=kind,

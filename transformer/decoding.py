@@ -296,15 +296,15 @@ class DecodingState:
 
     @torch.inference_mode()
     def read_prompt(self, token_ids: Sequence[int]) -> Iterator[Tensor]:
-        """The first tokens of an output, read at once → (pieces,) log-probabilities at each of
-        their places; of one sentence, and raises as ``numbers``."""
+        """The first tokens of an output, read at once → (some places, pieces) log-probabilities at
+        their places, one after another; of one sentence, and raises as ``numbers``."""
         inputs = torch.tensor([[*self.start.tolist(), *token_ids[:-1]]], device=self.device)
         features = self.features(inputs, self.step_hooks, self.cache)[0]
-        rows = max(1, MOST_LOGITS // self.config.n_target_pieces)
-        for first in range(0, len(features), rows):
-            some = features[None, first : first + rows]
+        at_once = max(1, MOST_LOGITS // self.config.n_target_pieces)
+        for first in range(0, len(features), at_once):
+            some = features[None, first : first + at_once]
             logits = self.model.logits(some, self.step_hooks, first)
-            yield from numbers(logits[0].float().log_softmax(-1))
+            yield numbers(logits[0].float().log_softmax(-1))
 
     @torch.inference_mode()
     def features(
@@ -498,25 +498,48 @@ def given_nodes(state: DecodingState, rules: SearchRules) -> Iterator[Node]:
     if rules.n_given < 2:
         return
     chosen = dict(rules.chosen)
-    given = [chosen[step] for step in range(rules.n_given)]
+    prompt = [chosen[step] for step in range(rules.n_given)]
     node = Node(int(state.start[0]))
-    for step, (row, token_id) in enumerate(zip(state.read_prompt(given), given, strict=True)):
-        distribution = row[None]
-        (allowed, left) = rules.choices(distribution, [node.ending(rules.lookback)], [False], step)
-        (candidates,) = candidates_of(distribution, allowed, left)
-        log_prob = float(row[token_id])
-        total = node.total + log_prob
-        node = Node(
-            token_id=token_id,
-            step=step,
-            log_prob=log_prob,
-            total=total,
-            before=node,
-            score=total,
-            state=NodeState.KEPT,
-            candidates=candidates,
-        )
-        yield node
+    for distribution in state.read_prompt(prompt):
+        step = node.step + 1
+        token_ids = prompt[step : step + len(distribution)]
+        tokens = torch.tensor(token_ids, device=distribution.device)[:, None]
+        log_probs = distribution.gather(1, tokens)
+        only = torch.full_like(distribution, NEVER).scatter_(1, tokens, log_probs)
+        allowed = _allowed(distribution, rules, node, token_ids)
+        candidates = candidates_of(distribution, allowed, only)
+        rows = zip(token_ids, log_probs[:, 0].tolist(), candidates, strict=True)
+        for token_id, log_prob, of_row in rows:
+            total = node.total + log_prob
+            node = Node(
+                token_id=token_id,
+                step=node.step + 1,
+                log_prob=log_prob,
+                total=total,
+                before=node,
+                score=total,
+                state=NodeState.KEPT,
+                candidates=of_row,
+            )
+            yield node
+
+
+def _allowed(
+    distribution: Tensor, rules: SearchRules, before: Node, token_ids: Sequence[int]
+) -> Tensor:
+    """What the model's own rules leave at the places of a prompt; the distribution itself if
+    nothing is forbidden there."""
+    own = replace(rules, chosen=(), barred=())
+    rows = list[Tensor]()
+    free = True
+    node = before
+    for row, token_id in zip(torch.split(distribution, 1), token_ids, strict=True):
+        ending = node.ending(rules.lookback) if rules.lookback else ()
+        (allowed, _) = own.choices(row, [ending], [False], node.step + 1)
+        free = free and allowed is row
+        rows.append(allowed)
+        node = Node(token_id, node.step + 1, before=node)
+    return distribution if free else torch.cat(rows)
 
 
 def limits_of(max_length: Limit, n_sentences: int) -> Sequence[int]:

@@ -41,15 +41,15 @@ def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArr
         "self": distance == 0,
         "past": distance < 0,
     }
-    found = np.zeros(shape, bool)
+    cells_named = np.zeros(shape, bool)
     for cell in cells:
         if isinstance(cell, str):
-            found |= named.get(cell, np.ones(shape, bool))
+            cells_named |= named.get(cell, np.ones(shape, bool))
         else:
             query, key = cell
             rows = _acted(None if query is None else [query], first, shape[0])
-            found[rows, slice(None) if key is None else slice(key, key + 1)] = True
-    return found
+            cells_named[rows, slice(None) if key is None else slice(key, key + 1)] = True
+    return cells_named
 
 
 def additive_textbook(vector: Array, query: Array, key: Array) -> Array:
@@ -57,11 +57,11 @@ def additive_textbook(vector: Array, query: Array, key: Array) -> Array:
 
     2015, A.1.2).
     """
-    found: Array = np.zeros((*query.shape[:-1], key.shape[-2]), np.float32)
+    scores: Array = np.zeros((*query.shape[:-1], key.shape[-2]), np.float32)
     for i in range(query.shape[-1]):
         sums = query[..., :, None, i] + key[..., None, :, i]
-        found += vector[..., i, None, None] * np.tanh(sums)
-    return found
+        scores += vector[..., i, None, None] * np.tanh(sums)
+    return scores
 
 
 def focused_textbook(centres: Array, half_width: int, keys: int) -> tuple[BoolArray, Array]:
@@ -176,7 +176,7 @@ def audited_tokens(
     def holds(step: int, token: do.Token) -> bool:
         return step < len(written) and token in written[step]
 
-    left_out = [each.position for each in changes if isinstance(each, do.DropSource)]
+    left_out = [change.position for change in changes if isinstance(change, do.DropSource)]
     for change in changes:
         match change:
             case do.Choose(step, token) if not holds(step, token):

@@ -159,15 +159,20 @@ class Layer(nn.Module):
         """(batch, length, d_model) → (batch, length, d_model)."""
         first = mask.first_query
         entered = x
-        own = None if cache is None else cache.decoder[self.layer]
+        kept_rows = None if cache is None else cache.decoder[self.layer]
         attend: Callable[[Tensor], Tensor] = partial(
-            self.self_attention, mask=mask, positions=positions, rule=rule, cache=own, hooks=hooks
+            self.self_attention,
+            mask=mask,
+            positions=positions,
+            rule=rule,
+            cache=kept_rows,
+            hooks=hooks,
         )
         x = self.self_attention_residual(x, attend, hooks, first)
         if (cross := self.cross_attention) is not None:
             assert memory_mask is not None
-            other = None if cache is None else cache.cross[self.layer]
-            attend = partial(cross, memory=memory, mask=memory_mask, cache=other, hooks=hooks)
+            source_rows = None if cache is None else cache.cross[self.layer]
+            attend = partial(cross, memory=memory, mask=memory_mask, cache=source_rows, hooks=hooks)
             x = self.cross_attention_residual(x, attend, hooks, first)
         feed: Callable[[Tensor], Tensor] = partial(self.feed_forward, hooks=hooks, first=first)
         source = entered if self.parallel else None

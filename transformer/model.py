@@ -127,22 +127,22 @@ class Network(nn.Module):
     def attention(self, kind: AttentionKind, layer: int) -> Attention:
         """An attention sub-layer of a layer, from 0."""
         sublayer = self.config.sites[kind].sublayer(layer)
-        part = getattr(self.stack(sublayer.side).layers[layer], sublayer.name)
-        assert isinstance(part, Attention)
-        return part
+        attention = getattr(self.stack(sublayer.side).layers[layer], sublayer.name)
+        assert isinstance(attention, Attention)
+        return attention
 
     def residual(self, sublayer: Sublayer) -> Residual:
         """The way of a sub-layer's update back into the residual stream."""
-        part = getattr(
+        residual = getattr(
             self.stack(sublayer.side).layers[sublayer.layer], f"{sublayer.name}_residual"
         )
-        assert isinstance(part, Residual)
-        return part
+        assert isinstance(residual, Residual)
+        return residual
 
     def table(self, side: Side) -> nn.Embedding:
         """The embedding table that a side looks its tokens up in (section 3.4)."""
-        own = self.target_embedding if side == "decoder" else None
-        return self.embedding if own is None else own
+        of_target = self.target_embedding if side == "decoder" else None
+        return self.embedding if of_target is None else of_target
 
     def initialise(self) -> None:
         """Draws the initial weights: Xavier for matrices, 1/√d_model as the spread of
@@ -262,8 +262,8 @@ class Transformer(EncoderDecoder):
         cache: Cache | None,
         hooks: Hooks | None,
     ) -> Tensor:
-        own = AttentionMask(causal=True, first_query=mask.first_query)
-        output: Tensor = self.decoder(x, own, memory, mask, cache, hooks)
+        causal = AttentionMask(causal=True, first_query=mask.first_query)
+        output: Tensor = self.decoder(x, causal, memory, mask, cache, hooks)
         if cache is not None:
             cache.advance(x.shape[1])
         return output

@@ -97,9 +97,9 @@ def pack(model: Network) -> None:
     layers = model.decoder.layers if isinstance(model, Transformer) else ()
     for layer in layers:
         assert isinstance(layer, Layer)
-        own = layer.self_attention
-        own.joined = PackedProduct(own.joined.weight, own.joined.bias)
-        own.out_proj = PackedLinear(own.out_proj.weight, own.out_proj.bias)
+        attention = layer.self_attention
+        attention.joined = PackedProduct(attention.joined.weight, attention.joined.bias)
+        attention.out_proj = PackedLinear(attention.out_proj.weight, attention.out_proj.bias)
         assert layer.cross_attention is not None
         for module in (layer.cross_attention, layer.feed_forward):
             for name, child in list(module.named_children()):
@@ -128,7 +128,7 @@ class JoinedProduct:
     def __init__(self, weight: Tensor, bias: Tensor | None, widths: list[int]) -> None:
         self.weight, self.bias = weight, bias
         biases = [] if bias is None else torch.split(bias, widths)
-        self._places = [part.data_ptr() for part in (*torch.split(weight, widths), *biases)]
+        self._places = [rows.data_ptr() for rows in (*torch.split(weight, widths), *biases)]
 
     def __call__(self, x: Tensor) -> Tensor:
         """(…, in) → (…, out of all)."""
@@ -137,10 +137,9 @@ class JoinedProduct:
     def is_of(self, *maps: nn.Linear) -> bool:
         """Whether the parameters of the maps still are parts of this matrix: none was moved or
         replaced."""
-        parts = [each.weight for each in maps] + [
-            each.bias for each in maps if each.bias is not None
-        ]
-        return [part.data_ptr() for part in parts] == self._places
+        weights = [linear.weight for linear in maps]
+        biases = [linear.bias for linear in maps if linear.bias is not None]
+        return [parameter.data_ptr() for parameter in (*weights, *biases)] == self._places
 
     def __deepcopy__(self, memo: dict[int, Any]) -> None:
         return None
@@ -181,9 +180,9 @@ def convert(model: Model, device: torch.device | str, dtype: torch.dtype = torch
                 parameter.data = for_few_rows(parameter.data)
     model.to(device)
     encoder_too = torch.device(device).type != "cpu"
-    for name, part in model.named_children():
+    for name, child in model.named_children():
         if name != "encoder" or encoder_too:
-            part.to(dtype)
+            child.to(dtype)
     if model.output_bias is not None:
         model.output_bias.data = model.output_bias.data.to(dtype)
     join_inputs(model)

@@ -166,7 +166,7 @@ class SearchPlan:
         least = len(source.prompt) + 1 if reader.continues else 1
         most = options.get("max_length")
         if most is None:
-            most = _usual_length(reader, n_source)
+            most = _usual_length(reader, n_source, len(source.prompt))
         limit = _whole("max_length", most, least, reader.config.max_positions)
         rules = reader.rules
         penalties = options.get("length_penalty"), options.get("length_offset")
@@ -190,10 +190,11 @@ def _whole(name: str, value: object, low: int, high: int) -> int:
     raise ValueError(f"{name} is {value!r:.80}; {must}.")
 
 
-def _usual_length(reader: Reader, n_source: int) -> int:
+def _usual_length(reader: Reader, n_source: int, n_prompt: int) -> int:
     """Most tokens of an output if the caller gives no number."""
-    if reader.continues:
-        return LENGTH
+    if reader.continues:  # half of them may be the prompt's; a longer one counts besides
+        usual = LENGTH + max(0, n_prompt - LENGTH // 2)
+        return min(usual, reader.config.max_positions)
     usual = reader.rules.max_length or int(1.5 * n_source) + 10
     return min(usual, reader.config.max_positions)
 

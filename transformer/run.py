@@ -116,6 +116,12 @@ class Translation:
         """Ids of the target tokens."""
         return tuple(step.token_id for step in self.steps)
 
+    @property
+    def read_ids(self) -> tuple[int, ...]:
+        """Ids of the tokens that the decoder read."""
+        first = self.config.bos_id if self.start_id is None else self.start_id
+        return (first, *self.target_ids[:-1])
+
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> HeadView:

@@ -86,11 +86,11 @@ class _Pairs:
 
     def _patched(self, name: str) -> Iterator[Pair]:
         """What is used = what was there, with what patches put in."""
-        own = self.trace.tensors.get(f"{name}.own")
+        original = self.trace.tensors.get(f"{name}.own")
         used = self.trace.tensors[name]
         patches = self.acting.get(name, [])
-        yield bool(patches), own is not None
-        expected = (used if own is None else own).numpy()
+        yield bool(patches), original is not None
+        expected = (used if original is None else original).numpy()
         for change in patches:
             assert isinstance(change.value, Patch)
             material = None if change.material is None else change.material.float().numpy()
@@ -127,15 +127,15 @@ class _Pairs:
     def _memory(self) -> Iterator[Pair]:
         """What cross-attention reads, from the last stream of the encoder."""
         used = self.trace.tensors["encoder.output"]
-        own = self.trace.tensors.get("encoder.output.own", used)
+        original = self.trace.tensors.get("encoder.output.own", used)
         # a recurrent memory is no stream: see ``audit_places``
         if self.config.stacks["encoder"].passed():
             last = self._last("encoder")
             if self.config.norm == "post":
-                yield own, last
+                yield original, last
             else:
                 norm = None if self.model is None else self.model.stack("encoder").final_norm
-                yield from self._normed("encoder", norm, last, own)
+                yield from self._normed("encoder", norm, last, original)
         yield from self._patched("encoder.output")
 
     def _last(self, side: Side) -> Tensor:

@@ -328,7 +328,7 @@ def load_translator(
         notes = (*notes, FULL)
     name = title + ("" if dtype == "float32" else f", {dtype}")
     names = ("heads", "card", "rules", "means", "chat_template")
-    parts = {each: getattr(checkpoint, each) for each in names}
+    parts = {name: getattr(checkpoint, name) for name in names}
     return Translator(model, checkpoint.tokenizer, name=name, notes=notes, **parts)
 
 

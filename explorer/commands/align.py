@@ -142,5 +142,5 @@ def _aligner(translator: Translator, head: tuple[int, int] | None, rows: Rows | 
     if head[0] >= layers or head[1] >= heads:
         known = f"{translator.name} has layers 1 to {layers} and heads 1 to {heads}"
         raise ValueError(f"There is no cross-attention head {head[0] + 1}.{head[1] + 1}; {known}.")
-    own = (translator.heads or {}).get("aligner", {}).get("rows", "predicted")
-    return Aligner((head,), rows or own)
+    usual = (translator.heads or {}).get("aligner", {}).get("rows", "predicted")
+    return Aligner((head,), rows or usual)

@@ -66,16 +66,27 @@ def page(
         raise InputError("Give one text, or a file of texts with --file.")
     edits = read_text(changes)
     other_text = beside and line_text(beside)
-    run, known = other, theirs = _opened(model, beam, device)
+    run, known = _opened(model, beam, device)
+    run_beside = run
+    known_beside = known
     if beside_model:
-        other, theirs = _opened(beside_model, beam, device)
+        run_beside, known_beside = _opened(beside_model, beam, device)
 
     def make(folder: str) -> tuple[Translation, str]:
         first = run(folder, edits)
         second = None
         if other_text or beside_model or edits:
-            second = other(other_text or folder, ()), theirs
-        return first, written(first, known, place, heads, second, measure or (), why or ())
+            second = run_beside(other_text or folder, ()), known_beside
+        html = written(
+            first,
+            known,
+            place,
+            heads,
+            beside=second,
+            measures=measure or (),
+            why=why or (),
+        )
+        return first, html
 
     if text is None:
         assert file is not None

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from transformer.storage.files import read_json, write_atomically, write_json
 from transformer.text.pairs import SentencePair, read_pairs
 from transformer.translator import Translator, load_translator
 
+Facts = dict[str, Any]
+"""What a JSON file says, by name."""
 FIRST_FILE = "first.npz"
 MOST_PAIRS = 500
 """Pairs that `heads.json` is measured on."""
@@ -48,66 +50,96 @@ def survey(
         without it
     brief: leave tokens and sentences out of survey.npz, for a small file
     """
-    torch.set_num_threads(
-        1
-    )  # as the app computes, so that the model changes nothing when it is loaded
+    # as the app computes, so that the model changes nothing when it is loaded
+    torch.set_num_threads(1)
     translator = load_translator(model, "cpu")
+    head: Facts = {
+        "model": translator.name,
+        "command": command(model, data, alignments, brief),
+        "date": date.today().isoformat(),
+        "digests": model_digests(model),
+    }
     sample = languages.sample_of(model)
-    options = (("--data", data), ("--alignments", alignments))
-    typed = [word for option, path in options if path for word in (option, str(path))]
-    words = [
-        "python",
-        "-m",
-        "explorer",
-        "survey",
-        "--model",
-        str(model),
-        *typed,
-        *["--brief"] * brief,
-    ]
-    head: dict[str, Any] = {"model": translator.name, "command": shlex.join(words)}
-    head |= {"date": date.today().isoformat(), "digests": model_digests(model)}
-
-    def wrote(file: str) -> None:
-        print(f"Wrote {model / file}.", flush=True)
-
     pairs = [*read_pairs(languages.FOLDER / sample.data)]
     gold = read_gold(languages.FOLDER / sample.alignments)
-    read = ([*read_pairs(data)] if data else pairs)[:MOST_PAIRS]
-    linked = read_gold(alignments) if alignments else gold
-    runs = (translator.force(pair.source, pair.target) for pair in read)
-    sums = (kind_sums(run, translator.model.output_projection) for run in runs)
-    found = measure_heads(sums, align_gold(translator, linked))
-    files = (data or sample.data, alignments or sample.alignments)
-    of_pairs, of_links = ("/".join(Path(path).parts[-2:]) for path in files)
-    basis = f"patterns: {len(read)} pairs of {of_pairs}, given targets forced"
-    basis += (
-        f"; aer: {len(linked)} pairs of {of_links}; unsure: {len(pairs)} texts of {sample.data}"
-    )
-    usual = {"unsure_below": usually_over(translator, pairs)}
-    write_json(model / HEADS_FILE, head | {"data": basis} | usual | found)
-    wrote(HEADS_FILE)
+
+    facts = heads_of(translator, sample, pairs, data, alignments)
+    write_json(model / HEADS_FILE, head | facts)
+    wrote(model / HEADS_FILE)
+
     lines = [Line(pair.source, pair.target) for pair in pairs]
     surveyor = Surveyor(translator, lines, gold)
     deque(surveyor.run(), 0)
-    write_survey(model, surveyor.survey(), lines, gold, head, brief)
-    wrote(SURVEY_FILE)
+    write_survey(model, surveyor.survey(), lines, gold, head, brief=brief)
+    wrote(model / SURVEY_FILE)
+
     means, count = mean_outputs(translator, [(pair.source, pair.target) for pair in pairs])
     notes = {"data": f"{count} pairs of {sample.data}, given targets forced"}
     write_means(model, HeadMeans(means, notes | {name: head[name] for name in ("command", "date")}))
-    wrote("means.safetensors")
+    wrote(model / "means.safetensors")
+
     if not (model / EXAMPLES_FILE).is_file():
         return 0
-    examples = read_json(model / EXAMPLES_FILE)["examples"]
-    shown = [translator.translate(example["text"], beam_size=1) for example in examples]
-    if shown[0].attention is None or not shown[0].audit().passed:
-        raise ValueError("The checks of the first run fail, so it is not written.")
-    save_maps(shown[0], model, model / FIRST_FILE)
-    wrote(FIRST_FILE)
-    mended, missing = with_heads(examples, shown)
-    content = json.dumps(
-        {"digests": head["digests"], "examples": mended}, indent=1, ensure_ascii=False
+    return write_examples(translator, model, head["digests"])
+
+
+def command(model: Path, data: Path | None, alignments: Path | None, brief: bool) -> str:
+    """The command that writes the same files."""
+    words = ["python", "-m", "explorer", "survey", "--model", str(model)]
+    if data:
+        words += ["--data", str(data)]
+    if alignments:
+        words += ["--alignments", str(alignments)]
+    if brief:
+        words.append("--brief")
+    return shlex.join(words)
+
+
+def wrote(path: Path) -> None:
+    """Says that a file is written."""
+    print(f"Wrote {path}.", flush=True)
+
+
+def heads_of(
+    translator: Translator,
+    sample: languages.Sample,
+    pairs: Sequence[SentencePair],
+    data: Path | None,
+    alignments: Path | None,
+) -> Facts:
+    """What `heads.json` says of the heads, over files of one's own or over the sample."""
+    forced = [*read_pairs(data)] if data else pairs
+    forced = forced[:MOST_PAIRS]
+    linked = read_gold(alignments or languages.FOLDER / sample.alignments)
+    runs = (translator.force(pair.source, pair.target) for pair in forced)
+    sums = (kind_sums(run, translator.model.output_projection) for run in runs)
+    facts = measure_heads(sums, align_gold(translator, linked))
+    basis = (
+        f"patterns: {len(forced)} pairs of {last_parts(data or sample.data)}, given targets "
+        f"forced; aer: {len(linked)} pairs of {last_parts(alignments or sample.alignments)}; "
+        f"unsure: {len(pairs)} texts of {sample.data}"
     )
+    return {"data": basis, "unsure_below": usually_over(translator, pairs)} | facts
+
+
+def last_parts(path: str | Path) -> str:
+    """A file and its folder."""
+    return "/".join(Path(path).parts[-2:])
+
+
+def write_examples(translator: Translator, model: Path, digests: Mapping[str, str]) -> int:
+    """Writes the first run, and the examples with the heads that show their claims.
+
+    The exit status is 1 if an example claims what no head shows.
+    """
+    examples = read_json(model / EXAMPLES_FILE)["examples"]
+    runs = [translator.translate(example["text"], beam_size=1) for example in examples]
+    if runs[0].attention is None or not runs[0].audit().passed:
+        raise ValueError("The checks of the first run fail, so it is not written.")
+    save_maps(runs[0], model, model / FIRST_FILE)
+    wrote(model / FIRST_FILE)
+    mended, missing = with_heads(examples, runs)
+    content = json.dumps({"digests": digests, "examples": mended}, indent=1, ensure_ascii=False)
     write_atomically(model / EXAMPLES_FILE, f"{content}\n".encode())
     print("\n".join(missing) or f"All examples in {model / EXAMPLES_FILE} hold.", flush=True)
     return int(bool(missing))
@@ -120,17 +152,18 @@ def usually_over(translator: Translator, pairs: Sequence[SentencePair]) -> float
 
 
 def with_heads(
-    examples: Sequence[dict[str, Any]], runs: Sequence[Translation]
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """The examples with the heads that show their claims, and sentences on what the runs do not
-    show."""
-    asked = ((run, each["claim"]) for each, run in zip(examples, runs, strict=True))
-    found = [
+    examples: Sequence[Facts], runs: Sequence[Translation]
+) -> tuple[list[Facts], list[str]]:
+    """The examples with the heads that show their claims, and sentences on what no run shows."""
+    claims = [example["claim"] for example in examples]
+    showing = [
         heads_that_show(run, claim["target"], claim["source"], claim["least"])
-        for run, claim in asked
+        for run, claim in zip(runs, claims, strict=True)
     ]
-    mended, missing = [], []
-    for example, run, weights, best in zip(examples, runs, found, shared_heads(found), strict=True):
+    mended = []
+    missing = []
+    heads = shared_heads(showing)
+    for example, run, weights, best in zip(examples, runs, showing, heads, strict=True):
         claim = example["claim"]
         if best is None:
             missing.append(

@@ -100,7 +100,13 @@ def byte_level() -> Any:
 
 
 def write_decoder(
-    directory: Path, kind: str, seed: int = 0, *, vocabulary: bool = True, **changes: Any
+    directory: Path,
+    kind: str,
+    seed: int = 0,
+    *,
+    vocabulary: bool = True,
+    shard_size: str = "1GB",
+    **changes: Any,
 ) -> None:
     """Writes weights, config and vocabulary as transformers does; ``changes`` of the config."""
     import transformers
@@ -116,7 +122,7 @@ def write_decoder(
             parameter += 0.08 * torch.randn_like(parameter)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model.save_pretrained(directory)
+        model.save_pretrained(directory, max_shard_size=shard_size)
     if vocabulary:
         write_vocabulary(directory)
 

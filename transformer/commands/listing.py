@@ -21,10 +21,10 @@ def models(
     *,
     json_lines: Annotated[bool, "print lines of JSON"] = False,
 ) -> int:
-    """List the models of folders and of the Hub's cache, with their sizes and the memory they need."""
-    found = [(str(path), path) for folder in folders or (Path("models"),) for path in _in(folder)]
-    found += [(snapshot.title, snapshot.directory) for snapshot in cached_models()]
-    for name, path in found:
+    """List the models of folders and of the Hub's cache, with the memory that they need."""
+    paths = [(str(path), path) for folder in folders or (Path("models"),) for path in _in(folder)]
+    paths += [(snapshot.title, snapshot.directory) for snapshot in cached_models()]
+    for name, path in paths:
         values = _described(name, path)
         print(json.dumps(values, ensure_ascii=False) if json_lines else _line(values), flush=True)
     free = free_bytes()

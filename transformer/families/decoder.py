@@ -108,9 +108,9 @@ def first_id(value: object) -> int | None:
 
 def taken(values: Json, names: Mapping[str, str], path: Path) -> Json:
     """Our fields from their entries; CheckpointError if one is missing."""
-    for theirs in names.values():
-        if values.get(theirs) is None:
-            raise CheckpointError(f"{path} lacks the entry {theirs}.")
+    for entry in names.values():
+        if values.get(entry) is None:
+            raise CheckpointError(f"{path} lacks the entry {entry}.")
     return {ours: values[theirs] for ours, theirs in names.items()}
 
 
@@ -245,7 +245,7 @@ def after_rows(count: int) -> Layout:
 
 
 def of_layers(config: LanguageModelConfig, layers: str) -> Iterator[tuple[str, str]]:
-    """Our path and theirs of every layer; ``layers`` is what theirs begin with, such as ``h.{}``."""
+    """Our path and theirs of every layer; ``layers`` is what theirs begin with: ``h.{}``."""
     for layer in range(config.n_layers):
         yield f"decoder.layers.{layer}", layers.format(layer)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from transformer.families.family import Json
 from transformer.families.whole import PRE_TOKENIZERS, PreTokenizer, Whole
 from transformer.families.written import TypedPieces, TypedSentencePieces, with_ids
 from transformer.storage.files import CheckpointError
-from transformer.storage.gguf import GgufFile
+from transformer.storage.gguf import GgufFile, Scalar, Value
 from transformer.storage.memory import check_memory
 from transformer.text.tokenizer import Pieces, Vocabulary
 
@@ -132,16 +132,19 @@ def _ids(file: GgufFile) -> Json:
     }
 
 
-def _value(file: GgufFile, name: str, default: Any = None) -> Any:
+def _value(file: GgufFile, name: str, default: Scalar | None = None) -> Scalar | None:
     """A value; a list of equal values, one for each layer, is that value."""
-    value = file.values.get(name, default)
-    if isinstance(value, list) and value:
-        if any(other != value[0] for other in value):
-            raise CheckpointError(
-                f"{file.path} says {name} differs between its layers, which is not supported."
-            )
-        return value[0]
-    return value
+    value = file.values.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, list):
+        return value
+    by_layer = [entry for entry in value if not isinstance(entry, list)]
+    if len({*by_layer}) != 1 or len(by_layer) < len(value):
+        raise CheckpointError(
+            f"{file.path} says {name} differs between its layers, which is not supported."
+        )
+    return by_layer[0]
 
 
 def _llama_values(file: GgufFile, name: str) -> Json:
@@ -151,7 +154,7 @@ def _llama_values(file: GgufFile, name: str) -> Json:
     if f"{name}.expert_count" in file.values:
         raise CheckpointError(f"{file.path} is a mixture of experts, which is not supported.")
     scaling = _value(file, f"{name}.rope.scaling.type", "none")
-    theta = float(_value(file, f"{name}.rope.freq_base", 10_000.0))
+    theta = _value(file, f"{name}.rope.freq_base", 10_000.0)
     rotary: Json = {"rope_type": "default", "rope_theta": theta}
     if scaling not in ("none", ""):
         factor = _value(file, f"{name}.rope.scaling.factor", 1.0)
@@ -199,7 +202,7 @@ _LLAMA_PARTS = {
 
 
 def _llama_sources(turned: bool) -> Callable[[LanguageModelConfig], dict[str, Source]]:
-    """Where a file holds each weight; ``turned`` says that halves of a head are rotated together."""
+    """Where a file holds each weight; ``turned``: halves of a head are rotated together."""
 
     def sources(config: LanguageModelConfig) -> dict[str, Source]:
         layout = halves(config.d_head) if turned else AS_OURS
@@ -305,8 +308,8 @@ def vocabulary(file: GgufFile, config: LanguageModelConfig) -> Pieces:
     """The pieces of a file; CheckpointError if it has none, or of a kind that is not known."""
     model = file.values.get("tokenizer.ggml.model")
     tokens = _texts(file, "tokens")
-    kinds = file.values.get("tokenizer.ggml.token_type")
-    if not isinstance(kinds, list) or len(kinds) != len(tokens):
+    kinds = [kind for kind in _list(file, "token_type") if isinstance(kind, int)]
+    if len(kinds) != len(tokens):
         raise CheckpointError(f"{file.path} does not say of what kind each piece is.")
     if model == "gpt2":
         return TypedPieces(_byte_level(file, tokens, kinds), config.vocab_size)
@@ -318,10 +321,16 @@ def vocabulary(file: GgufFile, config: LanguageModelConfig) -> Pieces:
 
 
 def _texts(file: GgufFile, name: str) -> list[str]:
-    texts = file.values.get(f"tokenizer.ggml.{name}")
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    texts = [text for text in _list(file, name) if isinstance(text, str)]
+    if not texts:
         raise CheckpointError(f"{file.path} has no {name} of a vocabulary.")
-    return [str(text) for text in texts]
+    return texts
+
+
+def _list(file: GgufFile, name: str) -> list[Value]:
+    """A list of a file's vocabulary; empty if there is none."""
+    values = file.values.get(f"tokenizer.ggml.{name}")
+    return values if isinstance(values, list) else []
 
 
 def _pre_tokenizer(file: GgufFile) -> PreTokenizer:
@@ -334,7 +343,7 @@ def _pre_tokenizer(file: GgufFile) -> PreTokenizer:
     return PRE_TOKENIZERS[name]
 
 
-def _byte_level(file: GgufFile, tokens: list[str], kinds: list[Any]) -> Whole:
+def _byte_level(file: GgufFile, tokens: list[str], kinds: list[int]) -> Whole:
     """Byte-level pieces and merges, as a tokenizer of the library."""
     merges = [merge.partition(" ") for merge in _texts(file, "merges")]
     return Whole.of_merges(
@@ -347,17 +356,17 @@ def _byte_level(file: GgufFile, tokens: list[str], kinds: list[Any]) -> Whole:
     )
 
 
-def _sentencepiece(file: GgufFile, tokens: list[str], kinds: list[Any]) -> bytes:
+def _sentencepiece(file: GgufFile, tokens: list[str], kinds: list[int]) -> bytes:
     """A sentencepiece model of pieces and their scores, merged as byte-pair encoding.
 
     Fields are numbered as in sentencepiece_model.proto.
     """
-    scores: Any = file.values.get("tokenizer.ggml.scores")
-    if not isinstance(scores, list) or len(scores) != len(tokens):
+    scores = [score for score in _list(file, "scores") if isinstance(score, float)]
+    if len(scores) != len(tokens):
         raise CheckpointError(f"{file.path} has no scores of its pieces.")
     content = bytearray()
     for token, score, kind in zip(tokens, scores, kinds, strict=True):
-        piece = _field(1, token.encode()) + _float(2, float(score)) + _whole(3, int(kind))
+        piece = _field(1, token.encode()) + _float(2, score) + _whole(3, kind)
         content += _field(1, piece)
     unknown = kinds.index(UNKNOWN) if UNKNOWN in kinds else 0
     prefixed = file.values.get("tokenizer.ggml.add_space_prefix", True) is not False

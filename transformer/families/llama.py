@@ -38,8 +38,10 @@ FIELDS = {
 }
 REQUIRED: dict[str, object] = {"attention_bias": False, "mlp_bias": False}
 """Entries whose other values would mean another architecture."""
-BIASED, HEAD_NORMED = ("qwen2",), ("qwen3",)
-"""Types whose queries, keys and values have biases, and whose heads normalise queries and keys."""
+BIASED = ("qwen2",)
+"""Types whose queries, keys and values have biases."""
+HEAD_NORMED = ("qwen3",)
+"""Types whose heads normalise queries and keys."""
 PARTS = {
     "feed_forward.gate": "mlp.gate_proj",
     "feed_forward.inner": "mlp.up_proj",

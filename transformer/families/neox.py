@@ -1,5 +1,5 @@
-"""GPT-NeoX and Pythia: decoders whose sub-layers read one stream, with rotary positions in a part of
-each head."""
+"""GPT-NeoX and Pythia: decoders whose sub-layers read one stream, with rotary positions in a part
+of each head."""
 
 import re
 from pathlib import Path

@@ -109,7 +109,7 @@ def _prompts(values: Json) -> tuple[str, ...]:
         for prefix in prefixes
         if isinstance(prefix, str) and prefix.strip() and prefix.isprintable()
     )
-    return tuple(dict.fromkeys(each[:80] for each in usable))[:MOST_PROMPTS]
+    return tuple(dict.fromkeys(prompt[:80] for prompt in usable))[:MOST_PROMPTS]
 
 
 SHARED, OUTPUT = "shared.weight", "lm_head.weight"
@@ -178,7 +178,7 @@ def _extra_ids(directory: Path) -> int:
     settings = settings_of(directory)
     special = settings.get("additional_special_tokens")
     listed = (
-        [each for each in special if _EXTRA.fullmatch(str(each))]
+        [piece for piece in special if _EXTRA.fullmatch(str(piece))]
         if isinstance(special, list)
         else ()
     )

@@ -205,20 +205,20 @@ def check_quantised(
 ) -> None:
     """CheckpointError if weights are no floating-point numbers; it names how they were
     quantised."""
-    others = {name: each for name, each in stored.items() if each.kind}
+    no_floats = {name: tensor for name, tensor in stored.items() if tensor.kind}
     weights = {
-        name: each for name, each in others.items() if name in known or name.endswith(PACKED)
+        name: tensor for name, tensor in no_floats.items() if name in known or name.endswith(PACKED)
     }
-    stated = method if isinstance(method, dict) and others else {}
+    stated = method if isinstance(method, dict) and no_floats else {}
     if not weights and not stated:
         return
-    name, each = next(iter((weights or others).items()))
-    if not stated and each.kind not in QUANTISED and not name.endswith(PACKED):
-        check_types({name: each})
+    name, tensor = next(iter((weights or no_floats).items()))
+    if not stated and tensor.kind not in QUANTISED and not name.endswith(PACKED):
+        check_types({name: tensor})
     way = stated.get("quant_method") or ("GPTQ or AWQ" if name.endswith(PACKED) else "bitsandbytes")
     raise CheckpointError(
         f"The weights in {directory} are quantised ({way!s:.40}; {name:.80} is stored as "
-        f"{each.kind}), and only floating-point weights are supported: open the model that they "
+        f"{tensor.kind}), and only floating-point weights are supported: open the model that they "
         "were made from."
     )
 
@@ -265,7 +265,9 @@ def read_weights(
     ours_of = {theirs: ours for ours, theirs in names.items()}
     layouts = dict[str, Layout]()
     for name, ours in ours_of.items():
-        layouts[name] = next((each for end, each in LAYOUTS.items() if ours.endswith(end)), AS_OURS)
+        layouts[name] = next(
+            (layout for end, layout in LAYOUTS.items() if ours.endswith(end)), AS_OURS
+        )
         check_shape(stored[name].path, name, stored[name].shape, layouts[name][0](expected[ours]))
     state = {ours_of[name]: layouts[name][1](tensor) for name, tensor in copied(stored)}
     model.load_state_dict(state, assign=True)
@@ -290,9 +292,11 @@ def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
 def _read_sines(model: Transformer, stored: Stored) -> None:
     """Copies stored sinusoids; CheckpointError if a table does not match the formula up to
     rounding."""
-    for name, each in stored.items():
-        check_shape(each.path, name, each.shape, (model.config.max_positions, model.config.d_model))
-    paths = {name: each.path for name, each in stored.items()}
+    wanted = (model.config.max_positions, model.config.d_model)
+    paths = dict[str, Path]()
+    for name, sines in stored.items():
+        check_shape(sines.path, name, sines.shape, wanted)
+        paths[name] = sines.path
     for name, tensor in copied(stored):
         table = getattr(model, SINES[name]).positions.added(len(tensor))
         if float((tensor - table).abs().max()) > SINES_DIFFER:

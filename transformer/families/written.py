@@ -1,14 +1,14 @@
-"""The vocabularies of decoders: they read a text as it was typed, with its line breaks and blanks."""
+"""The vocabularies of decoders: they read a text as it was typed, with line breaks and blanks."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from transformer.config import LanguageModelConfig
 from transformer.families.decoder import DecoderFamily
+from transformer.families.family import Json
 from transformer.families.pieces import (
     WHOLE_FILE,
     byte_name,
@@ -110,28 +110,33 @@ def read_vocabulary(
     CheckpointError if a file is missing, damaged, too large or another model's.
     """
     settings = settings_of(directory)
-    size = config.vocab_size
-    if (directory / WHOLE_FILE).is_file():
-        pieces: Pieces = (whole := TypedPieces(Whole.read(directory / WHOLE_FILE), size))
-        start = whole.framed_by()
-    elif family.byte_level and (directory / IDS_FILE).is_file():
-        whole = TypedPieces(_byte_level(directory, settings, config), size)
-        pieces, start = whole, None
-    elif (directory / SENTENCEPIECE_FILE).is_file():
-        path = directory / SENTENCEPIECE_FILE
-        check_vocabulary(path)
-        pieces, start = TypedSentencePieces(path.read_bytes(), path, size), config.bos_id
-    else:
-        raise CheckpointError(
-            f"{directory} has no {WHOLE_FILE} and no {SENTENCEPIECE_FILE}, so its texts cannot be "
-            "read."
-        )
+    pieces, start = _pieces(family, directory, config, settings)
     stated = settings.get("add_bos_token")
     if stated is False:
         start = None
     elif stated is True and start is None:
         start = config.bos_id
     return Vocabulary(pieces, pieces), with_ids(config, pieces, start)
+
+
+def _pieces(
+    family: DecoderFamily, directory: Path, config: LanguageModelConfig, settings: Json
+) -> tuple[Pieces, int | None]:
+    """The pieces of whichever file is there, and the id that the file puts before every text."""
+    size = config.vocab_size
+    if (directory / WHOLE_FILE).is_file():
+        whole = TypedPieces(Whole.read(directory / WHOLE_FILE), size)
+        return whole, whole.framed_by()
+    if family.byte_level and (directory / IDS_FILE).is_file():
+        return TypedPieces(_byte_level(directory, settings, config), size), None
+    path = directory / SENTENCEPIECE_FILE
+    if not path.is_file():
+        raise CheckpointError(
+            f"{directory} has no {WHOLE_FILE} and no {SENTENCEPIECE_FILE}, so its texts cannot be "
+            "read."
+        )
+    check_vocabulary(path)
+    return TypedSentencePieces(path.read_bytes(), path, size), config.bos_id
 
 
 def with_ids(config: LanguageModelConfig, pieces: Pieces, start: int | None) -> LanguageModelConfig:
@@ -145,7 +150,7 @@ def with_ids(config: LanguageModelConfig, pieces: Pieces, start: int | None) -> 
     )
 
 
-def _byte_level(directory: Path, settings: dict[str, Any], config: LanguageModelConfig) -> Whole:
+def _byte_level(directory: Path, settings: Json, config: LanguageModelConfig) -> Whole:
     """The two files of a byte-level vocabulary, with the special tokens of the settings."""
     merges = directory / MERGES_FILE
     if not merges.is_file():
@@ -158,7 +163,7 @@ def _byte_level(directory: Path, settings: dict[str, Any], config: LanguageModel
     return tokenizer
 
 
-def _named(settings: dict[str, Any], known: Collection[str]) -> Iterator[str]:
+def _named(settings: Json, known: Collection[str]) -> Iterator[str]:
     """The pieces that the settings call special."""
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
         token = settings.get(name)
@@ -178,7 +183,7 @@ def chat_template(directory: Path) -> str:
             return file.read(MOST_TEMPLATE + 1).decode("utf-8", "replace")
     stated = settings_of(directory).get("chat_template")
     if isinstance(stated, list):  # several, by their names
-        named = [each for each in stated if isinstance(each, dict)]
-        first = next((each for each in named if each.get("name") == "default"), {})
-        stated = first.get("template")
+        templates = [entry for entry in stated if isinstance(entry, dict)]
+        usual = (entry for entry in templates if entry.get("name") == "default")
+        stated = next(usual, {}).get("template")
     return stated if isinstance(stated, str) else ""

@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from transformer.storage.files import CheckpointError
 
-MAGIC, VERSIONS = b"GGUF", (2, 3)
-MOST_VALUES, MOST_TENSORS, MOST_AXES = 10_000, 20_000, 4
+MAGIC = b"GGUF"
+VERSIONS = (2, 3)
+MOST_VALUES = 10_000
+MOST_TENSORS = 20_000
+MOST_AXES = 4
 MOST_ENTRIES = 2_000_000
 """Entries of a list; the longest are pieces and merges of a vocabulary."""
 MOST_HEADER = 128 * 2**20
@@ -48,7 +51,8 @@ _PLAIN: dict[str, np.dtype[np.generic]] = {
     "F64": np.dtype("<f8"),
 }
 """Types of weights that are no blocks."""
-Value = int | float | bool | str | list["Value"]
+Scalar = int | float | bool | str
+Value = Scalar | list["Value"]
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,8 @@ class GgufFile:
             numbers = dequantize(rows, GGMLQuantizationType[tensor.kind.name])
         except NotImplementedError as error:
             raise CheckpointError(
-                f"{self.path} holds {name!r:.80} as {tensor.kind.name}, which the library gguf does "
-                "not multiply out."
+                f"{self.path} holds {name!r:.80} as {tensor.kind.name}, which the library gguf "
+                "does not multiply out."
             ) from error
         return np.ascontiguousarray(numbers.reshape(tensor.shape), np.float32)
 

@@ -188,13 +188,13 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         """What a macro or a block has written, as one text."""
         return _concatenated(pieces)
 
-    def wrap_str_format(self, value: Any) -> Any:
+    def wrap_str_format(self, value: object) -> None:
         """No formats, in which a few characters ask for a thousand million."""
         if getattr(value, "__name__", "") in ("format", "format_map"):
             raise SecurityError("formats are not filled here")
-        return None
+        return
 
-    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+    def is_safe_attribute(self, obj: object, attr: str, value: object) -> bool:
         """Of a text, only the methods that cannot make much of little."""
         safe = super().is_safe_attribute(obj, attr, value)
         return safe and (attr in _METHODS or not isinstance(obj, str))
@@ -284,7 +284,7 @@ def _concatenated(texts: Iterable[str]) -> str:
     return "".join(parts)
 
 
-def _join(values: Any, between: str = "", attribute: str | None = None) -> str:
+def _join(values: Iterable[Any], between: str = "", attribute: str | None = None) -> str:
     texts = list[str]()
     for value in values:
         if attribute is not None:

@@ -73,7 +73,7 @@ class TokenizedText:
 
     def notes(self) -> tuple[str, ...]:
         """Sentences for the reader: what the vocabulary has no piece for."""
-        plain = dict.fromkeys(PLAIN[each].strip() for each in self.clean.plain)
+        plain = dict.fromkeys(PLAIN[character].strip() for character in self.clean.plain)
         lacking = (
             (
                 self.clean.plain,
@@ -95,10 +95,10 @@ class TokenizedText:
         texts = list(zip(self.clean.words, self.clean.text.split(), strict=True))
         groups = []
         for word, places in groupby(range(len(self.words)), self.words.__getitem__):
-            first, *others = places
+            indices = list(places)
             if word >= 0:
                 name = " ".join(text for number, text in texts if number == word)
-                groups.append(Group(first, first + 1 + len(others), name))
+                groups.append(Group(indices[0], indices[-1] + 1, name))
         return tuple(groups)
 
 
@@ -329,7 +329,7 @@ class _OwnPieces(Pieces):
     def __init__(self, serialized: bytes) -> None:
         self.processor, pieces = sentencepiece_model(serialized, "The tokenizer file")
         model = self.processor
-        ids = [each() for each in (model.pad_id, model.bos_id, model.eos_id, model.unk_id)]
+        ids = [model.pad_id(), model.bos_id(), model.eos_id(), model.unk_id()]
         if min(ids[2:]) < 0:
             raise TokenizerError(
                 f"The tokenizer has no {EOS} or no {UNK}, which this package needs."

@@ -104,7 +104,7 @@ def unknown_text(piece: str) -> str | None:
 
 @lru_cache(4096, typed=True)
 def readable(piece: str) -> str:
-    """One piece without its `▁`; blanks alone are a `◦` each, a byte its character or its code, as
+    """One piece without its `▁`; blanks are a `◦` each, a byte its character or its code, as
     `0xE2`."""
     if (unknown := unknown_text(piece)) is not None:
         return unknown
@@ -129,7 +129,7 @@ def raw(piece: str) -> bytes:
         return (SPACE * piece.startswith(SPACE) + unknown).encode()
     texts = BYTE_PIECE.split(piece)  # texts, with the numbers of bytes between them
     return b"".join(
-        bytes.fromhex(each) if at % 2 else each.encode() for at, each in enumerate(texts)
+        bytes.fromhex(text) if at % 2 else text.encode() for at, text in enumerate(texts)
     )
 
 

@@ -1,10 +1,10 @@
-"""The visitor's list of changes: those that act, and in their places those that are switched
-off."""
+"""The visitor's list of changes: those that act, and in their places those switched off."""
 
+import re
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from explorer.app.address.kinds import POSITION, Kind, matching, several
+from explorer.app.address.kinds import POSITION, Kind, Moves, matching, several
 from transformer.interventions import Intervention, read_text, write_text
 
 Off = tuple[tuple[int, Intervention], ...]
@@ -29,20 +29,28 @@ def listed(
     return tuple(every)
 
 
-def parted(items: Iterable[Listed]) -> dict[str, Any]:
+def parted(items: Iterable[Listed]) -> Moves:
     """A list as values of the state: `changes` and `off`."""
-    items = list(items)
+    changes = list(items)
     return {
-        "changes": tuple(item_listed.change for item_listed in items if item_listed.on),
-        "off": tuple((i, each.change) for i, each in enumerate(items) if not each.on),
+        "changes": tuple(listed.change for listed in changes if listed.on),
+        "off": tuple((i, listed.change) for i, listed in enumerate(changes) if not listed.on),
     }
 
 
 CHANGES = Kind(read_text, write_text)
-PLACED = matching(
-    r"([^.]*)\.([^~]+)",
-    lambda found: (POSITION.read(found[1]), *read_text(found[2])),
-    lambda placed: f"{POSITION.write(placed[0])}.{write_text(placed[1:])}",
-)
+
+
+def _read_placed(form: re.Match[str]) -> tuple[int, Intervention]:
+    (change,) = read_text(form[2])
+    return POSITION.read(form[1]), change
+
+
+def _write_placed(placed: tuple[int, Intervention]) -> str:
+    place, change = placed
+    return f"{POSITION.write(place)}.{write_text((change,))}"
+
+
+PLACED = matching(r"([^.]*)\.([^~]+)", _read_placed, _write_placed)
 SWITCHED_OFF = several(PLACED, "~")
 """Each after its place in the list, from 1: `2.hide_3~4.choose_1_▁ist`."""

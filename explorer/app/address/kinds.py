@@ -7,10 +7,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from transformer.config import Head
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+V = TypeVar("V")
+Moves = dict[str, Any]
+"""New values of the state, by the names of an address's parameters."""
 
 SAMPLE = "sample-"
 BEAM = "beam-"
@@ -29,13 +35,13 @@ class UnreadableError(ValueError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class Kind(Generic[V]):
     """A kind of value in an address: read (raising ValueError) and written."""
 
-    read: Callable[[str], Any] = str
-    write: Callable[[Any], str] = str
-    choices: tuple[Any, ...] = ()  # the values, if there are few
-    ends: tuple[Any, Any] | None = None  # the smallest and the largest, if it is a number
+    read: Callable[[str], V]
+    write: Callable[[V], str] = str
+    choices: tuple[V, ...] = ()  # the values, if there are few
+    ends: tuple[V, V] | None = None  # the smallest and the largest, if it is a number
     step: float | None = None  # between two numbers of a slider; 1 or 0.01 if None
 
 
@@ -43,32 +49,40 @@ class Kind:
 class Key:
     """A value of an address: how it is written, and where it counts."""
 
-    kind: Kind
-    default: Any = None  # what an address leaves out; None lets the app choose
+    kind: Kind[Any]
+    default: object = None  # what an address leaves out; None lets the app choose
     place: bool = False  # whether it belongs to models of one sort: another sort has its own
     long: bool = False  # whether it may be too long for an address
 
 
-def parameter(kind: Kind, default: Any = None, *, place: bool = False, long: bool = False) -> Any:
+@overload
+def parameter(
+    kind: Kind[V], default: None = None, *, place: bool = ..., long: bool = ...
+) -> V | None: ...
+@overload
+def parameter(kind: Kind[V], default: V, *, place: bool = ..., long: bool = ...) -> V: ...
+def parameter(
+    kind: Kind[V], default: V | None = None, *, place: bool = False, long: bool = False
+) -> V | None:
     """A field of a dataclass that an address carries under the field's name."""
     return field(default=default, metadata={"key": Key(kind, default, place, long)})
 
 
-def keys_of(values: type[Any]) -> Mapping[str, Key]:
+def keys_of(values: "type[DataclassInstance]") -> Mapping[str, Key]:
     """The keys of a dataclass by the names of its fields; a field that is no `parameter` has none."""
     return {
         declared.name: declared.metadata["key"] for declared in fields(values) if declared.metadata
     }
 
 
-TEXT = Kind()
+TEXT = Kind(str)
 
 
-def one_of(*choices: Any) -> Kind:
+def one_of(*choices: V) -> Kind[V]:
     """One of a few names or numbers."""
     known = {str(choice): choice for choice in choices}
 
-    def read(value: str) -> Any:
+    def read(value: str) -> V:
         if value not in known:
             raise UnreadableError
         return known[value]
@@ -78,13 +92,13 @@ def one_of(*choices: Any) -> Kind:
 
 def matching(
     pattern: str,
-    make: Callable[[re.Match[str]], Any] = lambda found: found[0],  # what a text of that form means
-    write: Callable[[Any], str] = str,
-) -> Kind:
+    make: Callable[[re.Match[str]], V],  # what a text of that form means
+    write: Callable[[V], str],
+) -> Kind[V]:
     """A text of a form."""
     form = re.compile(pattern, re.ASCII)
 
-    def read(value: str) -> Any:
+    def read(value: str) -> V:
         if (found := form.fullmatch(value)) is None:
             raise UnreadableError
         return make(found)
@@ -92,29 +106,36 @@ def matching(
     return Kind(read, write)
 
 
-def several(kind: Kind, mark: str, most: int | None = None, of: type = tuple) -> Kind:
-    """Different values of a kind with a mark between them; a set is written in order."""
+def several(kind: Kind[V], mark: str, most: int | None = None) -> Kind[tuple[V, ...]]:
+    """Different values of a kind with a mark between them."""
     return Kind(
-        lambda text: of([*dict.fromkeys(map(kind.read, text.split(mark)))][:most]),
-        lambda values: mark.join(map(kind.write, values if of is tuple else sorted(values))),
+        lambda text: tuple(dict.fromkeys(map(kind.read, text.split(mark))))[:most],
+        lambda values: mark.join(map(kind.write, values)),
     )
 
 
-def whole(low: int, high: int, step: int = 1) -> Kind:
+def whole(low: int, high: int, step: int = 1) -> Kind[int]:
     """A whole number, clamped to a range and rounded down to a multiple of a step."""
-    return Kind(partial(_clamped, low, high, step), ends=(low, high), step=step)
+
+    def read(value: str) -> int:
+        return int(_clamped(low, high, value)) // step * step
+
+    return Kind(read, ends=(low, high), step=step)
 
 
-def decimal(low: float, high: float, step: float = 0.01) -> Kind:
+def decimal(low: float, high: float, step: float = 0.01) -> Kind[float]:
     """A number with at most two decimals, clamped to a range; a slider moves by a step."""
-    return Kind(partial(_clamped, low, high, None), "{:g}".format, ends=(low, high), step=step)
+
+    def read(value: str) -> float:
+        return round(_clamped(low, high, value), 2)
+
+    return Kind(read, "{:g}".format, ends=(low, high), step=step)
 
 
-def _clamped(low: float, high: float, whole: int | None, value: str) -> float:
+def _clamped(low: float, high: float, value: str) -> float:
     if math.isnan(number := float(value)):
         raise UnreadableError
-    inside = min(max(number, low), high)
-    return round(inside, 2) if whole is None else int(inside) // whole * whole
+    return min(max(number, low), high)
 
 
 YES = Kind(lambda value: one_of("yes", "no").read(value) == "yes", lambda value: "yes")
@@ -155,7 +176,7 @@ def write_head(head: Head) -> str:
 HEAD = Kind(read_head, write_head)
 
 
-def numbered(*words: str, **ends: tuple[int, int]) -> Kind:
+def numbered(*words: str, **ends: tuple[int, int]) -> Kind[str]:
     """One of some words, or one of some names with a number between its ends: `beam-4`."""
 
     def read(value: str) -> str:
@@ -180,7 +201,11 @@ PAIR = matching(
     lambda found: (read_position(found[1]), read_position(found[3]), found[2] == "-"),
     lambda link: f"{link[0] + 1}{'-' if link[2] else 'p'}{link[1] + 1}",
 )
-PAIRS = several(PAIR, ",", MOST_PAIRS, frozenset)
+_PAIRS = several(PAIR, ",", MOST_PAIRS)
+PAIRS: Kind[HandLinks] = Kind(
+    lambda text: frozenset(_PAIRS.read(text)),
+    lambda links: _PAIRS.write(tuple(sorted(links))),
+)
 
 
 def _read_hide(value: str) -> tuple[str, ...]:
@@ -193,7 +218,7 @@ def _read_hide(value: str) -> tuple[str, ...]:
 HIDDEN = Kind(_read_hide, ".".join)
 
 
-LANGUAGE = matching(r">>[^\s<>]{1,40}<<|<2\w{2,12}>|\w{2,12} \w{2,12}")
+LANGUAGE = matching(r">>[^\s<>]{1,40}<<|<2\w{2,12}>|\w{2,12} \w{2,12}", lambda form: form[0], str)
 LESSON = matching(
     r"([a-z0-9][a-z0-9-]{0,39})\.(\d{1,3})",
     lambda found: (found[1], read_position(found[2])),

@@ -5,9 +5,7 @@ A page reads its own by `session.values(Masks)`. Programs count from 0; the addr
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from explorer.app.address.encodings import ENCODINGS
 from explorer.app.address.kinds import (
@@ -269,7 +267,8 @@ class Schedule:
 # --- What if -------------------------------------------------------------------------------------
 
 MOST_SEED = 1_000
-Against = tuple[str, Any]
+Detail = Head | int | str | None
+Against = tuple[str, Detail]
 """What is compared with the selection: `uniform`, `untrained` with its seed, `head` with layer and
 head, `model` with a name; `forced` and `sentence`, whose text is in `other`; `unchanged`, the run
 as it is."""
@@ -283,9 +282,10 @@ def _read_against(value: str) -> Against:
     name, _, detail = value.partition("-")
     if name == "model" and detail:
         return name, detail
-    readers: dict[str, Callable[[str], Any]] = {"head": read_head, "untrained": _read_seed}
-    if name in readers:
-        return name, readers[name](detail)
+    if name == "head":
+        return name, read_head(detail)
+    if name == "untrained":
+        return name, _read_seed(detail)
     if detail or name not in {"uniform", "forced", "sentence", "unchanged"}:
         raise UnreadableError
     return name, None
@@ -295,7 +295,9 @@ def _write_against(against: Against) -> str:
     name, detail = against
     if detail is None:
         return name
-    return f"{name}-{write_head(detail) if name == 'head' else detail}"
+    if isinstance(detail, tuple):
+        return f"{name}-{write_head(detail)}"
+    return f"{name}-{detail}"
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,12 @@ No PyTorch: the first picture of the app is drawn without it.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from explorer.app.address import page_values
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 TRANSLATE = "translate"
 """The sort of models that most pages show."""
@@ -42,7 +45,7 @@ class Page:
     sections: dict[str, Section] = field(default_factory=dict)
     # of drawing the same: their names, by `view` too
     ways: dict[str, str] = field(default_factory=dict)
-    values: tuple[type[Any], ...] = ()  # what it alone reads of an address: frozen dataclasses
+    values: tuple[type["DataclassInstance"], ...] = ()  # what it alone reads of an address
 
 
 DECLARED: tuple[Page, ...] = (
@@ -333,7 +336,7 @@ DECLARED: tuple[Page, ...] = (
     ),
 )
 """All pages, in no order that a reader would see: `sitemap` puts them in theirs."""
-VALUES: tuple[type[Any], ...] = (
+VALUES: tuple[type["DataclassInstance"], ...] = (
     page_values.Maps,
     *(values for page in DECLARED for values in page.values),
 )

@@ -1,7 +1,6 @@
 """The parameters of an address that carry a state."""
 
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from explorer.app.address.state import KEYS, State, changed, elsewhere
@@ -58,7 +57,7 @@ def as_params(state: State) -> dict[str, str]:
 
 def link(
     state: State,  # what is shown here
-    **values: Any,  # what the other page shows instead
+    **values: object,  # what the other page shows instead
 ) -> dict[str, str]:
     """The parameters of a link to another page, so that it opens with the same state."""
     return as_params(changed(elsewhere(state), **values))

@@ -1,18 +1,21 @@
-"""The visitor's state, kept in the session and written to the address. No other file uses session
-keys.
+"""The visitor's state, kept in the session and written to the address.
+
+No other file uses session keys.
 
 The session holds the state; `state.py` beside it defines it. The first line of a page's full run
 reads the address (after a link, the menu, Back); every change writes it once.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import streamlit as st
 
+from explorer.app.address.kinds import Moves
 from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
 from explorer.app.address.state import KEYS, State, changed, elsewhere, places
@@ -26,8 +29,14 @@ from explorer.linked.view.events import (
 )
 from transformer.config import Head
 
-T = TypeVar("T")
-RUN: dict[str, Any] = {
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from explorer.lenses.heads.survey import Line
+    from explorer.lenses.words.links import GoldPair
+
+T = TypeVar("T", bound="DataclassInstance")
+RUN: Moves = {
     "step": None,
     "source": None,
     "pairs": frozenset(),
@@ -36,13 +45,16 @@ RUN: dict[str, Any] = {
     "two": None,
 }
 """Values that belong to one run of the model; another run starts without them."""
-FRESH: dict[str, Any] = {**RUN, "changes": (), "off": ()}
+FRESH: Moves = {**RUN, "changes": (), "off": ()}
 """Values that belong to one sentence; a new one starts without them."""
 
 
-Take = Callable[[Any], object] | str | None
-"""Gets the value of a widget: a function, or a field of the state; None is that of the widget's
-name."""
+V = TypeVar("V")
+Take = Callable[[V], object] | str | None
+"""Gets the value of a widget: a function, or a field of the state.
+
+None is that of the widget's name.
+"""
 
 
 @dataclass
@@ -57,11 +69,11 @@ class Visit:
         default_factory=dict
     )  # the runs from files, by name, oldest first
     # the tokens that were tried in place of others, each with the tokens before it
-    tried: set[Any] = field(default_factory=set)
+    tried: set[Hashable] = field(default_factory=set)
     # the visitor's file for the page "Heads over sentences": name and lines; None for the bundled
     # sample
-    sentences: tuple[str, tuple[Any, ...]] | None = None
-    gold: list[Any] = field(default_factory=list)  # gold alignments from the visitor's file
+    sentences: "tuple[str, tuple[Line, ...]] | None" = None
+    gold: "list[GoldPair]" = field(default_factory=list)  # gold alignments from the visitor's file
     # what was done, by lesson and step (from 0): None if read, else the question's outcome
     lesson_notes: dict[str, dict[int, Any]] = field(default_factory=dict)
     question: Any = None  # what is asked of the Hub; None for nothing yet
@@ -115,14 +127,14 @@ class Stayed:
 class ByMenu:
     """A link of the menu was followed, which keeps this session's state."""
 
-    named: Mapping[str, Any]  # what the link says of the state
+    named: Moves  # what the link says of the state
 
 
 @dataclass(frozen=True)
 class ByLesson:
     """A link of a lesson was followed, which keeps the visitor's sentence and cursor."""
 
-    named: Mapping[str, Any]  # what the step says of the state
+    named: Moves  # what the step says of the state
 
 
 @dataclass(frozen=True)
@@ -207,7 +219,7 @@ def _notice_unreadable(names: Sequence[str]) -> None:
         )
 
 
-def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
+def _at_step(named: Moves, place: Moves) -> State:
     """The state with which a step of a lesson opens: what it names, and the visitor's sentence and
     cursor."""
     before = current()
@@ -225,7 +237,7 @@ def _at_step(named: Mapping[str, Any], place: Mapping[str, Any]) -> State:
     return changed(State(), **{**steady, **named})
 
 
-def _enter_sort(sort: str) -> dict[str, Any] | None:
+def _enter_sort(sort: str) -> Moves | None:
     """Keeps the place of the sort of models before.
 
     Returns:
@@ -235,12 +247,12 @@ def _enter_sort(sort: str) -> dict[str, Any] | None:
     st.session_state["sort"] = sort
     if before == sort:
         return None
-    left: dict[str, dict[str, Any]] = st.session_state.setdefault("places", {})
+    left: dict[str, Moves] = st.session_state.setdefault("places", {})
     left[before] = {name: current().value(name) for name in places()}
     return left.get(sort) or {name: State().value(name) for name in places()}
 
 
-def change(**values: Any) -> None:
+def change(**values: object) -> None:
     """Changes the state and writes the address once, as one entry in the browser's history."""
     _write(changed(current(), **values))
 
@@ -258,7 +270,7 @@ def keep() -> None:
 
 
 def rerun(
-    **values: Any,  # changes of the state
+    **values: object,  # changes of the state
 ) -> None:
     """Runs the page again from its first line, unless the visitor has asked for something else
     meanwhile.
@@ -284,7 +296,7 @@ def _write(state: State) -> State:
     return state
 
 
-def resolve(**values: Any) -> State:
+def resolve(**values: object) -> State:
     """Fills in values that the app chose, without a new entry in the browser's history."""
     state = changed(current(), **values)
     st.session_state["state"] = state
@@ -297,8 +309,10 @@ def notice(text: str) -> None:
 
 
 def browser() -> str:
-    """A name for the visitor's browser, the same after a reload; without cookies, that of the
-    session."""
+    """A name for the visitor's browser, the same after a reload.
+
+    Without cookies, that of the session.
+    """
     return cookie() or visit().name
 
 
@@ -318,16 +332,18 @@ def cookie() -> str:
     return hashlib.sha256(token).hexdigest() if token else ""
 
 
-def keep_sentences(name: str, lines: tuple[Any, ...]) -> None:
-    """Keeps the visitor's file of sentences for this visit; no lines bring back the bundled
-    sample."""
+def keep_sentences(name: str, lines: "tuple[Line, ...]") -> None:
+    """Keeps the visitor's file of sentences for this visit.
+
+    No lines bring back the bundled sample.
+    """
     visit().sentences = (name, lines) if lines else None
 
 
 def control(
     name: str,  # the widget
-    value: object,  # the value that the widget should show
-    take: Take = None,  # what becomes of the value that the visitor chose
+    value: V,  # the value that the widget should show
+    take: Take[V] = None,  # what becomes of the value that the visitor chose
     texts: Iterable[str] = (),  # the texts of its options, if they depend on a sentence or a model
 ) -> dict[str, Any]:
     """Key and callback of a widget; the key is new whenever something other than it changed the
@@ -344,15 +360,19 @@ def control(
     versions[name] = version, now
     key = f"{name}.{version}"
     if not callable(take):
-        field = take or name
-        take = lambda chosen: change(**{field: chosen})  # noqa: E731
+        take = partial(_change_field, take or name)
     return {"key": key, "on_change": on_control, "args": (name, key, take)}
+
+
+def _change_field(name: str, value: object) -> None:
+    """Takes the value of a widget for a field of the state."""
+    change(**{name: value})
 
 
 def on_control(
     name: str,  # the widget
     key: str,  # the key that `control` gave it
-    apply: Callable[[Any], object],  # gets the value
+    apply: Callable[[V], object],  # gets the value
 ) -> None:
     """Callback of a widget: passes the value on, unless the event comes from an outdated
     version."""
@@ -370,8 +390,10 @@ def on_pick(
         [Any], object
     ],  # gets the `customdata` of the point, or the number of the row (from 0)
 ) -> None:
-    """Callback of a clickable chart or table: passes on what was picked; an empty pick is
-    ignored."""
+    """Callback of a clickable chart or table: passes on what was picked.
+
+    An empty pick is ignored.
+    """
     picked = st.session_state.get(key, {}).get("selection", {})
     points = picked.get("points") or []
     rows = picked.get("rows") or []
@@ -404,9 +426,9 @@ def on_linked_view(
     limits: CursorRange,  # the translation on the screen
     sizes: Mapping[str, Head],  # number of layers and heads by kind
     # the state's values for continuing with a token (by its id) at a step (from 0)
-    go_on: Callable[[int, int], Mapping[str, Any]],
+    go_on: Callable[[int, int], Moves],
     # the state's values after a head (kind, layer and head) was switched off, or on again
-    switch: Callable[[str, Head], Mapping[str, Any]],
+    switch: Callable[[str, Head], Moves],
 ) -> bool:
     """Callback of a linked view: moves the cursor as the event says, or takes the head or token
     chosen there.

@@ -112,7 +112,9 @@ def entries(group: str) -> tuple[tuple[str, ...], ...]:
 
 @cache
 def beside(page: str) -> tuple[str, ...]:
-    """The pages that are looked at together with a page, itself among them; empty if there is no
-    other."""
+    """The pages that are looked at together with a page, itself among them.
+
+    Empty if there is no other.
+    """
     entry_of_page = next(entry for entry in entries(PAGES[page].group) if page in entry)
     return entry_of_page if len(entry_of_page) > 1 else ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from explorer.app.address.change_list import CHANGES, SWITCHED_OFF, Off
 from explorer.app.address.kinds import (
@@ -21,6 +21,7 @@ from explorer.app.address.kinds import (
     YES,
     HandLinks,
     Key,
+    Moves,
     decimal,
     keys_of,
     one_of,
@@ -32,10 +33,14 @@ from explorer.app.address.pages import VALUES, Page
 from explorer.app.address.sitemap import VIEWS
 from explorer.figures.base.captions import MEASURES
 from explorer.figures.base.style import SCALES
+from explorer.lenses.words.reading import Rows
 from transformer.config import Head
 from transformer.interventions import Intervention
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 ORDERS = (
     *(
         "entropy",
@@ -84,7 +89,7 @@ class State:
     words: bool = parameter(YES, False)  # whether sub-words are merged into words
     hide: tuple[str, ...] = parameter(HIDDEN, ())  # what the maps leave out, from `HIDEABLE`
     # whether decoder rows are named by the token `read` or `predicted`; None for the kind's default
-    rows: str | None = parameter(one_of("read", "predicted"))
+    rows: Rows | None = parameter(one_of("read", "predicted"))
     scale: str = parameter(
         one_of(*SCALES), "linear"
     )  # how weights become colours: `linear`, `sqrt`, `log`
@@ -110,7 +115,7 @@ class State:
     top_p: float | None = parameter(decimal(0.05, 1.0, 0.05))
     prompt: str | None = parameter(LINE, place=True, long=True)  # the text of a language model
     # what one page alone reads, by name, if it is not the usual value; see `values`
-    page_values: tuple[tuple[str, Any], ...] = ()
+    page_values: tuple[tuple[str, object], ...] = ()
 
     def values(self, declared: type[T]) -> T:
         """The values that one page alone reads, as that page declares them."""
@@ -154,16 +159,19 @@ def elsewhere(state: State) -> State:
     return replace(state, page_values=(), view=None, kind=None)
 
 
-def changed(state: State, **values: Any) -> State:
+def changed(state: State, **values: object) -> State:
     """The state with other values; another text opens at its first sentence.
 
     TypeError if no page reads a value of such a name.
     """
     page = dict(state.page_values)
-    shared = dict[str, Any]()
+    shared = Moves()
     if values.get("text", state.text) != state.text:
         shared["sentence"] = None
     for name, value in values.items():
-        (page if name in OF_PAGES else shared)[name] = value
+        if name in OF_PAGES:
+            page[name] = value
+        else:
+            shared[name] = value
     unusual = {name: page[name] for name in sorted(page) if page[name] != OF_PAGES[name].default}
     return replace(state, page_values=tuple(unusual.items()), **shared)

@@ -25,13 +25,15 @@ def attention(
 ) -> str:
     r"""LaTeX of softmax(QKᵀ/√d_k) V, with everything that this model adds to it."""
     queries, keys = _SIDES[kind]
-    is_self = kind != "cross"
-    acts = ENCODINGS[positions].acts if is_self else "nowhere"
-    turned = r"^{\prime}" if acts == "rotation" else ""
-    added = (" + B" if acts == "scores" else "") + (" + M" if masked else "")
-    above = r"^{\prime\top}" if turned else r"^{\top}"
-    transposed = keys + above
-    product = rf"Q{turned}{queries}K{transposed}"
+    acts = "nowhere" if kind == "cross" else ENCODINGS[positions].acts
+    product = rf"Q{queries}K{keys}^{{\top}}"
+    if acts == "rotation":
+        product = rf"Q^{{\prime}}{queries}K{keys}^{{\prime\top}}"
+    added = ""
+    if acts == "scores":
+        added += " + B"
+    if masked:
+        added += " + M"
     written = {
         "scaled_dot": rf"\frac{{{product}}}{{\sqrt{{d_k}}}}",
         "dot": product,
@@ -42,8 +44,7 @@ def attention(
 
 
 def explained(kind: str, positions: str, score: str = "scaled_dot") -> str:
-    """A sentence on B, on Q' and K', or on another score, if the formula has them; empty
-    otherwise."""
+    """A sentence on B, on Q' and K', or on another score, if the formula has them; else empty."""
     if kind == "cross":
         return _SAID.get(score, "")
     if ENCODINGS[positions].acts == "rotation":

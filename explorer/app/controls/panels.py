@@ -29,8 +29,9 @@ _FRAME = """<style>.st-key-{name} .svg-container {{ container-type: inline-size;
   width: calc({columns} * var(--cell)); height: var(--cell);
   outline: 2px solid #808080; outline-offset: -1px; pointer-events: none;
 }}</style>"""
+"""A rule for one chart, whose key is its selector: no sheet can name it before it is drawn."""
 Width = Literal["stretch", "content"]
-Container = AbstractContextManager[Any]
+Container = AbstractContextManager[object]
 
 
 def chart(
@@ -98,16 +99,20 @@ def panel(
     sentence: bool = True,
 ) -> None:
     """Draws a figure with its words, and puts it into the page's export."""
-    left, right = (
-        st.columns(beside, gap="medium", vertical_alignment="center")
-        if beside
-        else (nullcontext(),) * 2
-    )
+    left: Container = nullcontext()
+    right: Container = nullcontext()
+    if beside:
+        left, right = st.columns(beside, gap="medium", vertical_alignment="center")
+    bare = make
+    on_screen = make
+    if inked:
+        bare = partial(make, _INK["light"])
+        on_screen = partial(make, _INK[st.context.theme.type or "light"])
     with nullcontext() if place is None else place:
         if heading:
             st.markdown(heading)
         with left:
-            figure = make(_INK[st.context.theme.type or "light"]) if inked else make()
+            figure = on_screen()
             chart(
                 key or name,
                 figure,
@@ -120,10 +125,8 @@ def panel(
         with right:
             if note:
                 st.markdown(hushed(note))
-            bare = partial(make, _INK["light"]) if inked else make
-            on_paper = bare if row is None else lambda: framed(bare(), row)
             picture = Picture(
-                make=on_paper,
+                make=bare if row is None else lambda: framed(bare(), row),
                 caption=caption,
                 audit=audit,
                 derived=derived,
@@ -150,16 +153,18 @@ def head_panel(
     proven: bool = True,
     **more: Any,  # other arguments of `panel`
 ) -> None:
-    """Draws a figure of one head: its caption, its alternative text and its badge come from the
-    head."""
+    """Draws a figure of one head, from which its caption and its badge come."""
     windowed = what + captions.window_note(view.window, lengths(run, view.kind))
-    more |= {"audit": view.audit} if proven else {}
-    more |= (
-        {"heading": f"**{what}**", "place": st.container(width=size, gap="xsmall")} if size else {}
-    )
-    last = view.model if proven else f"not the model's computation · {view.model}"
-    caption = " · ".join(filter(None, [captions.place(view), of, windowed, last]))
-    panel(name, partial(draw, view, size) if size else partial(draw, view), caption, **more)
+    model = f"not the model's computation · {view.model}"
+    if proven:
+        model = view.model
+        more["audit"] = view.audit
+    make = partial(draw, view)
+    if size:
+        make = partial(draw, view, size)
+        more |= {"heading": f"**{what}**", "place": st.container(width=size, gap="xsmall")}
+    caption = " · ".join(filter(None, [captions.place(view), of, windowed, model]))
+    panel(name, make, caption, **more)
 
 
 def says(

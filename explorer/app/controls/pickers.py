@@ -1,12 +1,12 @@
 """Controls for more than one page."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import streamlit as st
 
 from explorer.app.address import session
-from explorer.app.address.kinds import TEXT
+from explorer.app.address.kinds import TEXT, Moves
 from explorer.app.address.state import KEYS
 from explorer.app.controls.options import heads, numbered
 from explorer.app.controls.text import plain
@@ -17,17 +17,22 @@ from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from transformer.config import Head
 
+V = TypeVar("V")
+N = TypeVar("N", int, float)
+
 
 def choose(
     name: str,  # the widget
     label: str,  # what is chosen
-    names: Mapping[Any, str],  # the options and how they are called
-    value: object,  # the option that is chosen
-    take: session.Take = None,  # what becomes of the option that the visitor chooses
+    names: Mapping[V, str],  # the options and how they are called
+    value: V,  # the option that is chosen
+    take: session.Take[V] = None,  # what becomes of the option that the visitor chooses
     *,
     labelled: bool = False,  # whether the label is seen, not only read aloud
     texts: bool = False,  # whether the names depend on a sentence or a model
-    **more: Any,  # other arguments of `st.selectbox`
+    width: int | Literal["stretch"] = "stretch",  # in px
+    help: str | None = None,  # what it does, in Markdown
+    disabled: bool = False,  # whether it is settled otherwise
 ) -> None:
     """Lets the visitor choose one of many."""
     st.selectbox(
@@ -36,21 +41,24 @@ def choose(
         index=list(names).index(value),
         format_func=names.__getitem__,
         label_visibility="visible" if labelled else "collapsed",
+        width=width,
+        help=help,
+        disabled=disabled,
         **session.control(name, value, take, names.values() if texts else ()),
-        **more,
     )
 
 
 def switch(
     name: str,  # as in `choose`
     label: str,  # as in `choose`
-    names: Mapping[Any, str],  # as in `choose`
-    value: object,  # as in `choose`
-    take: session.Take = None,  # as in `choose`
+    names: Mapping[V, str],  # as in `choose`
+    value: V,  # as in `choose`
+    take: session.Take[V] = None,  # as in `choose`
     *,
     labelled: bool = False,  # as in `choose`
     texts: bool = False,  # as in `choose`
-    **more: Any,  # other arguments of `st.segmented_control`
+    width: int | Literal["stretch", "content"] = "content",  # in px
+    help: str | None = None,  # as in `choose`
 ) -> None:
     """Lets the visitor choose one of few, all of which are seen."""
     st.segmented_control(
@@ -60,26 +68,37 @@ def switch(
         format_func=names.__getitem__,
         required=True,
         label_visibility="visible" if labelled else "collapsed",
+        width=width,
+        help=help,
         **session.control(name, value, take, names.values() if texts else ()),
-        **more,
     )
 
 
 def slide(
     name: str,  # as in `choose`
     label: str,  # as in `choose`
-    value: Any,  # the value that is chosen
-    take: session.Take = None,  # as in `choose`
+    value: N,  # the value that is chosen
+    take: session.Take[N] = None,  # as in `choose`
     *,
-    ends: tuple[Any, Any]
-    | None = None,  # the smallest and the largest value; None: those of the address
-    **more: Any,  # other arguments of `st.slider`
+    # the smallest and the largest value; None: those of the address
+    ends: tuple[N, N] | None = None,
+    width: int | Literal["stretch"] = "stretch",  # in px
+    help: str | None = None,  # what it does, in Markdown
 ) -> None:
     """Lets the visitor choose a number."""
     key = KEYS.get(name)
     kind = TEXT if key is None else key.kind
     low, high = ends or kind.ends or (0, 1)
-    st.slider(label, low, high, value, kind.step, **session.control(name, value, take), **more)
+    st.slider(
+        label,
+        low,
+        high,
+        value,
+        kind.step,
+        width=width,
+        help=help,
+        **session.control(name, value, take),
+    )
 
 
 def examples(
@@ -96,8 +115,10 @@ def examples(
 
 
 def roles_of(source: Source, kind: str) -> list[list[str]]:
-    """The roles of the heads of a kind, by layer and head; none while a lesson asks for one, or
-    will."""
+    """The roles of the heads of a kind, by layer and head.
+
+    None while a lesson asks for one, or will.
+    """
     visit = session.visit()
     return source.roles.get(kind, []) if visit.silent is None and not visit.roleless else []
 
@@ -107,22 +128,27 @@ def head_picker(
     chosen: Head | None,  # the one that is shown, from 0; None for `other`
     source: Source,  # the model, or the open file
     # gets what is chosen; without it nothing but this head changes in the state
-    take: Callable[[Any], object] | None = None,
+    take: Callable[[Head | None], object] | None = None,
     width: int | Literal["stretch"] = 240,  # in px
     other: str = "",  # the name of an entry before the heads that is none of them
 ) -> None:
-    """Lets the visitor choose layer and head of one kind; for use inside the fragment that draws
-    the head."""
+    """Lets the visitor choose layer and head of one kind.
+
+    For use inside the fragment that draws the head.
+    """
     take = take or (lambda head: session.change(**{kind: head}))
     roles = roles_of(source, kind)
-    found: dict[Any, str] = {None: other} if other else {}
-    found |= heads(source.sizes[kind], source.default_heads[kind], roles)
+    names = dict[Head | None, str]()
+    if other:
+        names[None] = other
+    for head, name in heads(source.sizes[kind], source.default_heads[kind], roles).items():
+        names[head] = name
     label = f"Head of {KIND_NAMES[kind].lower()}"
 
-    def pick(head: Any) -> None:
-        take(head and tuple(head))
+    def pick(head: Head | None) -> None:
+        take(None if head is None else (head[0], head[1]))
 
-    choose(f"head.{kind}", label, found, chosen, pick, texts=True, width=width)
+    choose(f"head.{kind}", label, names, chosen, pick, texts=True, width=width)
 
 
 def kind_picker(
@@ -130,7 +156,7 @@ def kind_picker(
     kinds: Iterable[str] = models.KINDS,  # those that the page offers
     # whether it stands in a part that keeps its kind, so that the page has to run again
     part: bool = False,
-    **also: Any,  # values of the address that change with it
+    **also: object,  # values of the address that change with it
 ) -> None:
     """Lets the visitor choose among the kinds of attention."""
     names = {
@@ -201,7 +227,7 @@ def variants(
     now: str | None,  # that value
     sentences: dict[str, str] | None = None,  # what each variant shows
     # other values of the state with which a variant begins, by its name
-    fresh: Callable[[str], Mapping[str, Any]] = lambda chosen: {},
+    fresh: Callable[[str], Moves] = lambda chosen: {},
     usual: str
     | None = None,  # the variant that an address without `view` opens; None for the first
 ) -> None:

@@ -9,8 +9,10 @@ from explorer.linked.view.silent import BLANK
 
 
 def say(text: str) -> None:
-    """Draws a sentence about the numbers of this run; while a question is open, a sign in its
-    place."""
+    """Draws a sentence about the numbers of this run.
+
+    While a question is open, a sign in its place.
+    """
     st.markdown(text if session.visit().silent is None else f":gray[{BLANK}]")
 
 

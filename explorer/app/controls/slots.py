@@ -8,14 +8,14 @@ one number changes, and Streamlit compares every element of a fragment that runs
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.controls.silence import hushed
 from explorer.figures.base import style
-from explorer.figures.base.plot import quiet
+from explorer.figures.base.captions import Badge
+from explorer.figures.base.plot import Spec, quiet
 from explorer.linked.served import imported
 
 _SCRIPT = imported("page/slots.js")
@@ -65,15 +65,15 @@ class SlotPicture:
     """A figure in a slot."""
 
     name: str  # unique on the page
-    spec: dict[str, Any]  # the figure, as `explorer.figures.base.style.spec` writes it
+    spec: Spec  # the figure, as `explorer.figures.base.style.spec` writes it
     alt: str  # what the figure shows, for visitors who cannot see it
     caption: str  # written under it
     # `passed`, `text` and `title` of the audit; None if the numbers are not the model's
-    badge: Mapping[str, Any] | None = None
+    badge: Badge | None = None
     legends: tuple[Legend, ...] = ()  # what its colours mean
     least: int = 0  # the smallest width in px; in less room it scrolls inside its own frame
 
-    def sent(self) -> dict[str, Any]:
+    def sent(self) -> dict[str, object]:
         """The figure as the browser gets it."""
         return {
             "name": self.name,
@@ -90,8 +90,10 @@ class SlotPicture:
 
 
 Content = str | Sequence[SlotPicture]
-"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs; `\\` stands before a
-literal sign."""
+"""Figures, or a text with `**bold**`, `*emphasis*`, tables, paragraphs.
+
+`\\` stands before a literal sign.
+"""
 
 
 def slot(

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from explorer.app.address import sitemap
+from explorer.app.address.kinds import Moves
 from explorer.app.address.parameters import parse
 from explorer.app.address.state import State, read_by
 from explorer.app.lessons.files import CHECKS, Lesson, LessonError, Step, printable, read
@@ -17,15 +17,17 @@ from explorer.app.server.view import View
 from explorer.figures.base import labels
 from transformer.run import Translation
 
-_CHECKS = Recent[dict[str, Any]](256)
+_CHECKS = Recent[Moves](256)
 
 
 def place(
     run: Translation,
     now: State,  # heads and step are chosen
 ) -> Viewpoint:
-    """The cell that the cursor marks; without a chosen source token, the one most attended at the
-    step."""
+    """The cell that the cursor marks.
+
+    Without a chosen source token, the one most attended at the step.
+    """
     heads = {kind: getattr(now, kind) for kind in map(str, run.config.sites)}
     step = min(now.step or 0, len(run.steps) - 1)
     source = now.source
@@ -59,14 +61,12 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
         )
     run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
     opened = View(run_key, runs.translate(run_key, whole=True), None)
-    heads: dict[str, Any] = {
-        k: getattr(now, k) or first for k, first in source.default_heads.items()
-    }
+    heads: Moves = {k: getattr(now, k) or first for k, first in source.default_heads.items()}
     step = opened.opening.step if now.step is None else now.step
     return opened, place(opened.translation, State(step=step, source=now.source, **heads))
 
 
-def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
+def of_check(source: Source, lesson: Lesson, step: Step) -> Moves:
     """Sentence, cursor and heads of a step of a check: values of the state.
 
     The checks share out the examples of a model, so that none is asked about twice. Of its own, a
@@ -76,8 +76,8 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
     number = lesson.steps.index(step)
     first = number % len(texts)
 
-    def make() -> dict[str, Any]:
-        values: dict[str, Any] = {}
+    def make() -> Moves:
+        values = Moves()
         for text in texts[first:] + texts[:first]:
             named, _ = parse({name: [value] for name, value in step.params.items()})
             opened, at = open_view(replace(named, model=source.name, text=text), lesson.needs)
@@ -91,8 +91,10 @@ def of_check(source: Source, lesson: Lesson, step: Step) -> dict[str, Any]:
 
 
 def check(path: Path) -> Iterator[str]:
-    """What is wrong with a lesson's file, a sentence each; questions are asked on their
-    sentences."""
+    """What is wrong with a lesson's file, a sentence each.
+
+    Questions are asked on their sentences.
+    """
     try:
         lesson = read(path)
     except LessonError as error:

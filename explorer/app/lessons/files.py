@@ -176,8 +176,10 @@ def _read(path: Path, _modified: int) -> Lesson:
 
 
 def unreadable(step: Step) -> list[str]:
-    """What no page reads of a step's address, in sentences; `asking.check` looks at what its own
-    page alone reads, too."""
+    """What no page reads of a step's address, in sentences.
+
+    `asking.check` looks at what its own page alone reads, too.
+    """
     _, wrong = parse({name: [value] for name, value in step.params.items() if name in SHARED})
     names = [name for name in step.params if name in wrong or name not in KEYS]
     return [f"the address's {name}={step.params[name]} cannot be read." for name in names]

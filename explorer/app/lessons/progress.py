@@ -1,5 +1,7 @@
-"""What students have done: a file that each keeps, and a class in one table; nothing is stored
-here."""
+"""What students have done: a file that each keeps, and a class in one table.
+
+Nothing is stored here.
+"""
 
 import json
 from collections import Counter
@@ -22,8 +24,10 @@ _NONE = "This file holds no progress that was saved on this page."
 
 @dataclass(frozen=True)
 class Note:
-    """What is noted of an answer; ValueError for a text that is too long, or that no page can
-    send."""
+    """What is noted of an answer.
+
+    ValueError for a text that is too long, or that no page can send.
+    """
 
     sentence: str
     model: str
@@ -83,8 +87,10 @@ def written(notes: Notes, student: str = "") -> str:
 
 
 def read(content: bytes) -> Progress:
-    """The content of a file; ProgressError if it holds no progress, which says so in one
-    sentence."""
+    """The content of a file.
+
+    ProgressError if it holds no progress, which says so in one sentence.
+    """
     if len(content) > MOST_BYTES:
         raise ProgressError(
             f"The file is larger than {MOST_BYTES:,} bytes, so it holds no progress."

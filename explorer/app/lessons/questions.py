@@ -3,13 +3,15 @@ cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from explorer.app.address.kinds import Moves
 from explorer.figures.base.labels import number
 from explorer.lenses.what_if import arithmetic
 from transformer import interventions as do
@@ -21,7 +23,7 @@ from transformer.text.kinds import Checked, one_of, whole
 if TYPE_CHECKING:
     from transformer.translator import Translator
 
-Values = NDArray[Any]
+Values = np.ndarray
 ROUNDING = 0.01
 """Numbers are shown with two decimals."""
 MOST = 4
@@ -43,8 +45,10 @@ SHORT = "This sentence is too short for the question."
 
 @dataclass(frozen=True)
 class Question(Checked):
-    """A question as a lesson writes it; it names no token and no number. ValueError if nobody can
-    ask it."""
+    """A question as a lesson writes it.
+
+    It names no token and no number. ValueError if nobody can ask it.
+    """
 
     quantity: Annotated[str, one_of(*QUANTITIES)]
     kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
@@ -89,14 +93,22 @@ class Viewpoint(NamedTuple):
         """The place some rows further; as many back where the sentence has none there."""
         steps = len(run.steps)
         sources = len(run.source_tokens)
-        step = self.step + by if 0 <= self.step + by < steps else self.step - by
-        source = self.source + by if 0 <= self.source + by < sources else self.source - by
-        return self._replace(step=step % steps, source=source % sources)
+        step = _further(self.step, by, steps)
+        source = _further(self.source, by, sources)
+        return self._replace(step=step, source=source)
 
-    def named(self) -> dict[str, Any]:
+    def named(self) -> Moves:
         """Its values by name, without the kinds that the run does not have."""
         values = dict(zip(("step", "source", *KINDS), self, strict=True))
         return {name: value for name, value in values.items() if value is not None}
+
+
+def _further(place: int, by: int, count: int) -> int:
+    """The place some steps further; as many back if there is none."""
+    further = place + by
+    if not 0 <= further < count:
+        further = place - by
+    return further % count
 
 
 class Option(NamedTuple):
@@ -127,7 +139,9 @@ class Measured:
     @property
     def margin(self) -> float:
         """Distance of the best value to the nearest other one; infinite for a count or a rule."""
-        return float("inf") if self.why else abs(self.options[self.best].value - self.second.value)
+        if self.why:
+            return math.inf
+        return abs(self.options[self.best].value - self.second.value)
 
     @property
     def has_margin(self) -> bool:
@@ -155,7 +169,10 @@ def _nats(value: float) -> str:
 def _share(log_prob: float) -> str:
     """A probability in per cent, with three digits that count."""
     share = 100 * float(np.exp(log_prob))
-    return f"{share:.{max(1, 2 - int(np.floor(np.log10(share))))}f} %" if share > 1e-6 else "0.0 %"
+    if share <= 1e-6:
+        return "0.0 %"
+    digits = max(1, 2 - math.floor(math.log10(share)))
+    return f"{share:.{digits}f} %"
 
 
 def _refuse(why: str) -> NoReturn:
@@ -196,11 +213,10 @@ class Asking:
         """A row of the kind's maps, with the token that it reads, or predicts in
         cross-attention."""
         labels = self.run.labels(self.kind)
-        across = self.kind == "cross"
-        tokens = labels.predicted if across and labels.predicted else labels.queries
-        return (
-            f"row {row + 1}, which {'predicts' if across else 'reads'} “{self.name(tokens[row])}”"
-        )
+        if self.kind != "cross":
+            return f"row {row + 1}, which reads “{self.name(labels.queries[row])}”"
+        tokens = labels.predicted or labels.queries
+        return f"row {row + 1}, which predicts “{self.name(tokens[row])}”"
 
 
 def _spread(values: Values) -> list[int]:
@@ -212,7 +228,7 @@ def _spread(values: Values) -> list[int]:
 
 
 def _most(
-    asks: str, names: Sequence[str], values: Any, write: Write = number, sign: int = 1
+    asks: str, names: Sequence[str], values: Iterable[float], write: Write = number, sign: int = 1
 ) -> Measured:
     """Which of several has the largest value, or the smallest with ``sign`` −1."""
     if len(names) < 2:
@@ -226,9 +242,8 @@ def _most(
 
 def _rule(asks: str, yes: str, no: str, holds: bool, why: str) -> Measured:
     """A question that is true or not."""
-    return Measured(
-        asks, (Option(yes, float(holds)), Option(no, float(not holds))), 0 if holds else 1, why
-    )
+    options = (Option(yes, float(holds)), Option(no, float(not holds)))
+    return Measured(asks, options, best=int(not holds), why=why)
 
 
 def largest_key(at: Asking) -> Measured:
@@ -257,15 +272,18 @@ def masked(at: Asking) -> Measured:
     """The visibility of a key for the marked row, as the mask has it."""
     mask = at.mask
     after = at.question.key == "next"
-    row = min(at.row, mask.shape[1] - 2) if after else at.row
+    row = at.row
+    if after:
+        row = min(row, mask.shape[1] - 2)
     if not 0 <= row < (key := row + after) + 1 <= mask.shape[1]:
         _refuse(SHORT)
     name = at.name(at.run.labels(at.kind).keys[key])
     sees = bool(mask[row, key])
     asks = f"In {at.phrase}, {at.row_name(row)}: may it see key {key + 1}, “{name}”?"
+    state = "visible" if sees else "masked"
     why = (
-        f"Row {row + 1} sees {mask[row].sum()} of {mask.shape[1]} keys; key {key + 1} is "
-        f"{'visible' if sees else 'masked'}, and its weight is {at.weights[row, key]:.2f}."
+        f"Row {row + 1} sees {mask[row].sum()} of {mask.shape[1]} keys; key {key + 1} is {state}, "
+        f"and its weight is {at.weights[row, key]:.2f}."
     )
     return _rule(asks, "it is visible", "it is masked", sees, why)
 
@@ -312,15 +330,16 @@ def entropy(at: Asking) -> Measured:
 
 def candidate(at: Asking) -> Measured:
     """The token of a rank among the candidates of the step."""
-    offered, rank = at.run.steps[at.place.step].alternatives, at.question.rank
+    candidates = at.run.steps[at.place.step].alternatives
+    first = at.question.rank - 1
     listed = sorted(
-        offered[rank - 1 : rank - 1 + MOST], key=lambda each: (each.token, each.token_id)
+        candidates[first : first + MOST], key=lambda option: (option.token, option.token_id)
     )
-    more = ", ".join(f"“{at.name(head.token)}”" for head in offered[: rank - 1])
+    more = ", ".join(f"“{at.name(option.token)}”" for option in candidates[:first])
     apart = f"apart from {more}, " if more else ""
     asks = f"At step {at.place.step + 1}: {apart}which token is the most probable?"
-    names = [f"“{at.name(head.token)}”" for head in listed]
-    return _most(asks, names, [head.log_prob for head in listed], _share)
+    names = [f"“{at.name(option.token)}”" for option in listed]
+    return _most(asks, names, [option.log_prob for option in listed], _share)
 
 
 def unsure(at: Asking) -> Measured:
@@ -396,8 +415,9 @@ def build(at: Asking) -> Measured:
     best, _ = plane_of(at.run, (at.kind, *at.head), at.row, None, goal).best(goal)
     if short_of(goal, best, best) > 0:
         _refuse("Of the pairs of keys that were tried, none allows it: choose another head.")
-    copy = f"one key a weight of at least {COPY}"
-    gives = copy if goal == "copy" else f"two keys a weight of {HALF} ± {NEAR} each"
+    gives = f"two keys a weight of {HALF} ± {NEAR} each"
+    if goal == "copy":
+        gives = f"one key a weight of at least {COPY}"
     asks = f"In {at.phrase}: build a query that gives {gives}."
     return _rule(
         asks, "reached", "not reached", True, f"The best query of a plane gives {best:.2f}."
@@ -477,8 +497,10 @@ def measure(
     model: Translator | None = None,
     name: Callable[[str], str] = str,
 ) -> Measured:
-    """The answer of a question in a run; UnmeasuredError or InterventionError says why it cannot be
-    asked."""
+    """The answer of a question in a run.
+
+    UnmeasuredError or InterventionError says why it cannot be asked.
+    """
     kind = AttentionKind(question.kind)
     place = place.moved(run, PLACES[question.place])
     if (head := getattr(place, kind)) is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import streamlit as st
 
@@ -62,8 +62,10 @@ def popover(
     now: State,
     more: Callable[[], None] | None = None,  # draws further settings
 ) -> None:
-    """Draws one button for words, hidden tokens, rows, colours and windows; its label says what is
-    on."""
+    """Draws one button for words, hidden tokens, rows, colours and windows.
+
+    Its label says what is on.
+    """
     on = ", ".join(["words"] * now.words + [f"no {name}" for name in now.hide])
     kinds = tuple(kinds)
 
@@ -125,15 +127,17 @@ def lines(look: HeadSelection, now: State) -> None:
         def keep(heads: Iterable[Head]) -> None:
             session.change(more=tuple(map(tuple, heads)) or None)
 
-        more_of: dict[str, Any] = session.control("more", more, keep) | {
-            "placeholder": "Up to three"
-        }
-
         def name_of(head: Head) -> str:
             return labels.head_name(*head)
 
         st.multiselect(
-            "Other heads", further, more, format_func=name_of, max_selections=3, **more_of
+            "Other heads",
+            further,
+            more,
+            format_func=name_of,
+            max_selections=3,
+            placeholder="Up to three",
+            **session.control("more", more, keep),
         )
 
 
@@ -155,8 +159,10 @@ def link_rule(rule: str) -> LinkRule:
 
 
 def tables(views: Callable[[], Sequence[ReadView]]) -> None:
-    """Draws a button that opens the numbers of the maps; the numbers are read and sent only
-    then."""
+    """Draws a button that opens the numbers of the maps.
+
+    The numbers are read and sent only then.
+    """
     with st.popover("Table", type="tertiary", icon=":material/table:", on_change="rerun") as place:
         if place.open and session.visit().silent is not None:
             say("")
@@ -173,8 +179,10 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
 
 
 def weights(view: ReadView) -> pandas.DataFrame:
-    """The weights of a view; tokens, numbered from 1, name rows and columns, and masked cells are
-    empty."""
+    """The weights of a view.
+
+    Tokens, numbered from 1, name rows and columns, and masked cells are empty.
+    """
     import pandas
 
     cells = pandas.DataFrame(view.weights.round(4)).where(view.mask)

@@ -9,11 +9,11 @@ answer down.
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.kinds import Moves
 from explorer.app.address.page_values import Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
@@ -84,9 +84,8 @@ def changes(
     return (*remaining, choose(step, piece if len(alike) == 1 else token_id))
 
 
-def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
-    """The state's values for continuing with a candidate; it and the token it replaces count as
-    tried."""
+def continue_with(opened: View, step: int, token_id: int) -> Moves:
+    """The state's values for continuing with a candidate; both it and its rival count as tried."""
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}
@@ -98,8 +97,10 @@ def continue_with(opened: View, step: int, token_id: int) -> dict[str, Any]:
 
 
 def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
-    """The ids of the candidates of each step, and of those that the visitor has tried; None for a
-    file."""
+    """The ids of the candidates of each step, and of those that the visitor has tried.
+
+    None for a file.
+    """
     if not opened.source.has_model:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
@@ -155,8 +156,10 @@ class Later:
 
 @dataclass(frozen=True)
 class Scene:
-    """The linked view of one page; its functions get the state, and the visitor's look at each
-    kind."""
+    """The linked view of one page.
+
+    Its functions get the state, and the visitor's look at each kind.
+    """
 
     # the contents of the view, or a function that returns them if they depend on the state
     layout: Layout | Callable[[State, Looks], Layout]
@@ -182,7 +185,7 @@ class Scene:
     strips: Strips | Callable[[State], Strips] = field(default_factory=Strips)
     # gets the sentence, a step and a token id, and returns the values of the state with which the
     # model continues from there with that token
-    go_on: Callable[[View, int, int], Mapping[str, Any]] = continue_with
+    go_on: Callable[[View, int, int], Moves] = continue_with
     later: Later | None = None  # what waits until the view is painted
 
     def laid_out(self, now: State, looks: Looks) -> Layout:
@@ -300,8 +303,10 @@ def _drawn(scene: Scene) -> list[object]:
 
 
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
-    """The feed of a map; if the layout draws no map of this kind, the feed holds the head as
-    recorded."""
+    """The feed of a map.
+
+    If the layout draws no map of this kind, the feed holds the head as recorded.
+    """
     drawn = look.kind in layout.plots
     source = scene.opened.source
     roles = pickers.roles_of(source, look.kind)

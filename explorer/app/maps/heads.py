@@ -4,6 +4,7 @@ row."""
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 
@@ -65,7 +66,9 @@ class KindPage:
 
 
 def show(page: KindPage, opened: View, fade: bool = True) -> None:
-    kind, config = page.kind, opened.translation.config
+    """Draws the linked view of a kind of attention, with its controls and explanation."""
+    kind = page.kind
+    config = opened.translation.config
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
@@ -87,16 +90,19 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
         with st.container(horizontal=True):
             display.tables(lambda: [look.read()])
             display.cell(look)
-            local = _LOCAL if look.read().reach else ""
-            explanation = (
-                f"{page.seeing} {formula.explained(kind, config.positions, site.score)}{local}"
-            )
+            explanation = f"{page.seeing} {formula.explained(kind, config.positions, site.score)}"
+            if look.read().reach:
+                explanation += _LOCAL
             seen(explanation, formula.attention(kind, config.positions, site.causal, site.score))
             run_export(scene, lambda now, looks: printed(looks[kind], now))
         say(page.note)
 
     scene = Scene(
-        *(layout, opened, (kind,), lambda now, looks: feeds(looks[kind], now, fade), below),
+        layout=layout,
+        opened=opened,
+        kinds=(kind,),
+        extra=lambda now, looks: feeds(looks[kind], now, fade),
+        below=below,
         fade=fade,
         largest=520,
         above=lambda now, looks: choose(looks[kind], now),
@@ -147,10 +153,14 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
         drawn_links = [links(head, rule.mass, rule.least) for head in views]
         feed = lines_feed(key, views, drawn_links, rule.name, whole=look.lengths)
         feed["fade"] = fade and kind != "encoder"
-        drawn["lines"] = switched_off(feed, view) if off else feed
+        if off:
+            feed = switched_off(feed, view)
+        drawn["lines"] = feed
     if now.show == "strongest":
         lists = strongest_feed(key, view, now.scale, look.lengths)
-        drawn["strongest"] = switched_off(lists, view) if off else lists
+        if off:
+            lists = switched_off(lists, view)
+        drawn["strongest"] = lists
     if look.is_windowed:
         drawn["whole"] = whole_feed(key, kind, look.whole(), look.axes, now.scale)
     return drawn
@@ -164,8 +174,10 @@ def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadVi
 
 
 def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
-    """Lines and lists as Plotly figures for export; on the page, the linked view draws them
-    itself."""
+    """Lines and lists as Plotly figures for export.
+
+    On the page, the linked view draws them itself.
+    """
     view = look.read()
     caption = caption_of(view, look, None)
     audit = view.audit
@@ -174,7 +186,7 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
         heads = ", ".join(labels.head_name(view.layer, view.head) for view in views)
         rule = display.link_rule(now.links)
         title = f"{caption} · {heads} · {rule.name}, thickness = {quantity(view).share}"
-        draw = lambda: lines(views, rule.mass, rule.least)  # noqa: E731
+        draw = partial(lines, views, rule.mass, rule.least)
         return {"lines": Picture(draw, title, audit, view.derived)}
     row = look.cell[0]
     at = next((i for i, group in enumerate(view.rows) if group.start <= row < group.stop), None)
@@ -189,17 +201,20 @@ def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
 
 def values(opened: View, kind: str, statistic: str | None) -> list[list[float]] | None:
     """A statistic of every head, by layer and head; None if there is none, or it is not known."""
+    if statistic is None:
+        return None
     if statistic == SAMPLE:
         grid = opened.source.heads.get("heads", {}).get(kind) or []
     else:
-        grid = per_run.statistics(opened, kind) if statistic else []
+        grid = per_run.statistics(opened, kind)
     numbers = [[float(head.get(statistic, math.nan)) for head in layer] for layer in grid]
-    return numbers if any(value == value for layer in numbers for value in layer) else None
+    if all(math.isnan(value) for layer in numbers for value in layer):
+        return None
+    return numbers
 
 
 def order(opened: View, kind: str, statistic: str | None) -> list[list[int]] | None:
-    """The heads of each layer by a statistic, those that stand out first; None if it is not
-    known."""
+    """The heads of each layer by a statistic, the salient ones first; None if it is not known."""
     numbers = values(opened, kind, statistic)
     if numbers is None:
         return None
@@ -222,20 +237,17 @@ def tiles_feed(look: HeadSelection, now: State) -> TilesFeed:
     roles = pickers.roles_of(opened.source, kind)
     notes = {(i, j): note(look, now, (i, j), roles) for i in range(layers) for j in range(heads)}
     measured = {"weight": "", "carried": " (shares carried)"}.get(look.measure, " (weights)")
-    pooled = ""
+    parts = [f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{measured}"]
     if tile.rows * tile.columns > 1:
-        pooled = f"each cell is the maximum over {tile.rows}×{tile.columns} cells"
-    parts = [
-        f"each tile is a head: queries down, keys across, {colour_note(now.scale)}{measured}",
-        pooled,
-        f"ordered in each layer by {statistic_name(now.order)}" if ordered else "",
-        f"strip under a tile: {statistic_name(now.color)}" if coloured else "",
-        str(captions.badge(audited(opened, kind), derived=True)["text"]),
-        "click a tile to open it",
-    ]
+        parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")
+    if ordered:
+        parts.append(f"ordered in each layer by {statistic_name(now.order)}")
     legend: Legend | None = None
     if coloured is not None:
         legend = {"title": _LABELS[now.color or ""], "marks": coloured.legend}
+        parts.append(f"strip under a tile: {statistic_name(now.color)}")
+    parts.append(str(captions.badge(audited(opened, kind), derived=True)["text"]))
+    parts.append("click a tile to open it")
     figure = overview_spec(
         tiles, kind, selected=look.head, notes=notes, order=ordered, measure=coloured
     )
@@ -245,7 +257,7 @@ def tiles_feed(look: HeadSelection, now: State) -> TilesFeed:
         kind=kind,
         size=(layers, heads),
         head=look.head,
-        caption=" · ".join(filter(None, parts)),
+        caption=" · ".join(parts),
         legend=legend,
     )
 
@@ -257,13 +269,14 @@ def statistic_name(statistic: str | None) -> str:
 
 
 def note(look: HeadSelection, now: State, head: Head, roles: Sequence[Sequence[str]] = ()) -> str:
-    """The hover text of a head: role, alignment error, the chosen statistics, and its largest
-    mass."""
+    """The hover text of a head: role, alignment error, chosen statistics, and its largest mass."""
     layer, number = head
     here = per_run.statistics(look.opened, look.kind)[layer][number]
     masses = [name for name in ORDERS if name.endswith("_mass") and name in here]
-    masses.sort(key=lambda each: -here[each])
-    lines = [f"role: {roles[layer][number]}"] if roles and roles[layer][number] else []
+    masses.sort(key=lambda mass: -here[mass])
+    lines = []
+    if roles and roles[layer][number]:
+        lines.append(f"role: {roles[layer][number]}")
     for statistic in dict.fromkeys(filter(None, (SAMPLE, now.order, now.color, *masses[:1]))):
         grid = values(look.opened, look.kind, statistic)
         if grid is not None and (value := grid[layer][number]) == value:
@@ -279,8 +292,14 @@ def tile_pickers(look: HeadSelection, now: State) -> None:
         name: _LABELS[name] for name in ORDERS if values(look.opened, look.kind, name) is not None
     }
     for field, what, usual in (("order", "order", "number"), ("color", "colour", "weights only")):
-        chosen = getattr(now, field) if getattr(now, field) in known else ""
+        chosen = getattr(now, field)
+        if chosen not in known:
+            chosen = ""
         names = {name: f"{what}: {label}" for name, label in {"": usual, **known}.items()}
         label = f"{what.capitalize()} of the heads"
-        take = lambda each, field=field: session.change(**{field: each or None})  # noqa: E731
-        pickers.choose(field, label, names, chosen, take, texts=True)
+        pickers.choose(field, label, names, chosen, partial(take_statistic, field), texts=True)
+
+
+def take_statistic(field: str, statistic: str) -> None:
+    """Takes a statistic, or none, to order or to colour the tiles."""
+    session.change(**{field: statistic or None})

@@ -4,7 +4,6 @@ import io
 import zipfile
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from explorer.app.address import State
 from explorer.app.maps.looking import lacking
@@ -21,26 +20,23 @@ def living_page(
 ) -> bytes:
     """The content of the HTML file; raises as `explorer.page`."""
     run, source = opened.translation, opened.source
-    sha256 = None
-    of_model: dict[str, Any] = {}
+    known = Known(
+        opens=source.default_heads,
+        aligner=source.aligner if "cross" in opened.kinds else None,
+        roles=source.roles,
+        glosses=opened.opening.glosses,
+        languages=getattr(source, "languages", ""),
+    )
     if source.has_model:
         from explorer.app.maps.measures import IN_PLACE
         from transformer.exports.npz import model_digest  # PyTorch is there, as the model is
 
-        sha256 = model_digest(source.load().model)
-        of_model = {
-            "measure": lambda _run, measure, view: IN_PLACE[measure](opened, view),
-            "why": Measuring(source.load()).why,
-        }
-    known = Known(
-        sha256,
-        source.default_heads,
-        source.aligner if "cross" in opened.kinds else None,
-        source.roles,
-        opened.opening.glosses,
-        languages=getattr(source, "languages", ""),
-        **of_model,
-    )
+        known = replace(
+            known,
+            sha256=model_digest(source.load().model),
+            measure=lambda _run, measure, view: IN_PLACE[measure](opened, view),
+            why=Measuring(source.load()).why,
+        )
     beside = None
     if opened.run_key.changes and source.has_model:
         run_key = replace(opened.run_key, changes=())

@@ -6,7 +6,6 @@ A page derives these values from the state once, at the top of a run, and hands 
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -58,8 +57,10 @@ class HeadSelection:
 
     @property
     def tokens(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The pieces that name rows and columns; rows and columns are merged and hidden by these
-        pieces."""
+        """The pieces that name rows and columns.
+
+        Rows and columns are merged and hidden by these pieces.
+        """
         run = self.opened.translation
         site = run.config.sites[AttentionKind(self.kind)]
         rows = run.tokens(site.query_side)
@@ -107,8 +108,10 @@ class HeadSelection:
         return self.opened.translation.map(self.kind, *self.head, window=window)
 
     def whole(self, head: Head | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Weights and mask (rows, columns) of a whole head, as the visitor reads it; `head` as in
-        `read`."""
+        """Weights and mask (rows, columns) of a whole head, as the visitor reads it.
+
+        `head` as in `read`.
+        """
         chosen = self.kind, *(head or self.head)
         run = self.opened.translation
         weights = run.weights(*chosen)
@@ -165,18 +168,19 @@ Looks = Mapping[str, HeadSelection]
 
 
 def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
-    """The visitor's look at each kind of attention of the run; the state must name a head of
-    each."""
+    """The visitor's look at each kind of attention of the run.
+
+    The state must name a head of each.
+    """
     measure = "weight" if lacking(opened, state.measure) else state.measure
     words = state.words and bool(QUANTITIES[measure].words)  # some measures are not of words
     hidden: tuple[bool, bool] = "special" in state.hide, "punctuation" in state.hide
-    named: Any = state.rows if state.rows in ("read", "predicted") else None
     return {
         kind: HeadSelection(
             opened=opened,
             kind=kind,
             head=getattr(state, kind),
-            reading=Reading(words, *hidden, None if kind == "encoder" else named),
+            reading=Reading(words, *hidden, None if kind == "encoder" else state.rows),
             most=state.window,
             scale=state.scale,
             cursor=Cursor(state.step or 0, state.source),
@@ -206,8 +210,10 @@ def lacking(opened: View, measure: str) -> str | None:
 
 
 def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
-    """The row and column (from 0) of the cursor, by kind; a source not chosen follows
-    cross-attention."""
+    """The row and column (from 0) of the cursor, by kind.
+
+    A source not chosen follows cross-attention.
+    """
     step = state.step or 0
     source = state.source or 0
     sites = opened.translation.config.sites

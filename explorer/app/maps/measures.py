@@ -26,8 +26,10 @@ MOST_TOKENS = (
 def of_run(
     opened: View, lens: Callable[..., Any], *arguments: Any, tell: Tell | None = None
 ) -> Any:
-    """A measure of ``explorer.lenses`` for a run, made once and then kept; raises as the
-    measure."""
+    """A measure of ``explorer.lenses`` for a run, made once and then kept.
+
+    Raises as the measure.
+    """
     translator = opened.source.translator()
     first = translator if "translator" in signature(lens).parameters else translator.model
     return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
@@ -45,17 +47,15 @@ def of_effects(opened: View, effects: int, series: int = 1) -> AuditReport:
 
 
 def beside_effects(report: AuditReport, effects: int, series: int = 1) -> AuditReport:
-    """The audit of numbers of a trace that stand beside effects, which are from runs of their
-    own."""
+    """The audit of numbers of a trace beside effects, which are from runs of their own."""
     return replace(report, claim=f"from a {{}} trace, effects {from_runs(effects, series)}")
 
 
 def _effects_in_place(opened: View, view: HeadMap) -> HeadMap:
     if view.mask.sum() > MOST_CELLS_OF_MAP:
         return view
-    return effect_map(
-        view, of_run(opened, effect_in, view.kind, view.layer, view.head, view.window)
-    )
+    head = view.kind, view.layer, view.head
+    return effect_map(view, of_run(opened, effect_in, *head, view.window))
 
 
 IN_PLACE: dict[str, Callable[[View, HeadMap], HeadMap]] = {
@@ -69,18 +69,17 @@ cells."""
 
 
 def score_rule(record: LayerTrace) -> str:
-    """How a layer's scores come from queries and keys: divided or not, and with a bias of
-    positions."""
-    divided = record.score.name == "scaled_dot"
+    """How a layer's scores come from queries and keys: divided or not, with a bias or without."""
+    score = "q·k"
+    if record.bias is not None:
+        score += " + bias of positions"
+    if record.score.name != "scaled_dot":
+        return f"{score}, which this model does not divide"
     if record.bias is None:
-        return "q·k ÷ √d_k" if divided else "q·k, which this model does not divide"
-    if not divided:
-        return "q·k + bias of positions, which this model does not divide"
-    return (
-        "(q·k + bias of positions) ÷ √d_k"
-        if record.bias.divided
-        else "q·k ÷ √d_k + bias of positions"
-    )
+        return "q·k ÷ √d_k"
+    if record.bias.divided:
+        return f"({score}) ÷ √d_k"
+    return "q·k ÷ √d_k + bias of positions"
 
 
 def audit_of_cell(opened: View, kind: str, chosen: Head) -> AuditReport:

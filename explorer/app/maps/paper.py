@@ -92,8 +92,10 @@ def _choose_heads(kinds: Sequence[str], looks: Looks) -> dict[str, ReadView]:
 
 
 def _choose_form(scale: str, views: Sequence[ReadView]) -> Form:
-    """The file and its sizes; at first as wide as one column of a journal if that has room, else as
-    two."""
+    """The file and its sizes.
+
+    At first as wide as one column of a journal if that has room, else as two.
+    """
     file = st.segmented_control(
         "Format",
         list(_FILES),

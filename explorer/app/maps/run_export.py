@@ -25,6 +25,7 @@ from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token
 from explorer.figures.base import captions, labels
+from explorer.figures.base.plot import Spec
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.living.kinds import MOST, WHOLE
@@ -113,7 +114,7 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
         spec = json.loads(feed["figure"])
         data = spec["data"]
         frames = spec["frames"]
-        frame = dict[str, Any]()
+        frame = Spec()
         if feed.get("follows"):
             position = look.cell[0] if feed["follows"] == "source" else look.cursor.step
             spans = feed.get("spans") or [(i, i + 1) for i in range(len(frames))]

@@ -48,25 +48,31 @@ class Samples:
 
 
 def read(directory: Path | None) -> Samples:
-    """The examples beside a model; the usual ones for a directory without a readable file, and for
-    None."""
+    """The examples beside a model; the usual ones for None, and without a readable file."""
+    usual = _once(_USUAL)
     if directory is None:
-        return Samples(_once(_USUAL), False, None, ())
+        return Samples(usual, False, None, ())
+    pairs = _toy_pairs(directory)
     file = directory / EXAMPLES_FILE
-    task = None
+    if not file.is_file():
+        return Samples(usual, False, None, pairs)
+    try:
+        return Samples(_read_beside(directory, file), True, None, pairs)
+    except CheckpointError as error:
+        return Samples(usual, True, str(error), pairs)
+
+
+def _toy_pairs(directory: Path) -> tuple[SentencePair, ...]:
+    """Held-out pairs of the toy task that a model learned, as its card says; none without one."""
     with suppress(OSError):
         task = stated(read_card(directory)).toy
-    pairs = () if task is None else toy_data(*task).valid
-    try:
-        examples = _read_beside(directory, file) if file.is_file() else _once(_USUAL)
-    except CheckpointError as error:
-        return Samples(_once(_USUAL), True, str(error), pairs)
-    return Samples(examples, file.is_file(), None, pairs)
+        if task is not None:
+            return toy_data(*task).valid
+    return ()
 
 
 def _read_beside(directory: Path, file: Path) -> tuple[Example, ...]:
-    """The examples of a model's own file; CheckpointError if it is damaged, or names heads that it
-    lacks."""
+    """A model's own examples; CheckpointError if the file is damaged, or names heads it lacks."""
     examples = read_examples(file)
     layers, heads = config_in(directory).sizes.get("cross", (0, 0))
     if not all(example.claim.layer < layers and example.claim.head < heads for example in examples):
@@ -77,36 +83,37 @@ def _read_beside(directory: Path, file: Path) -> tuple[Example, ...]:
 
 
 def of(source: Source | None) -> Samples:
-    """The examples on offer with a model; the usual ones for a file, and for one that is not
-    there."""
-    return read(None) if source is None or source.path is None else source.beside(read)
+    """The examples on offer with a model; the usual ones for a file, and for a missing one."""
+    if source is None or source.path is None:
+        return read(None)
+    return source.beside(read)
 
 
 def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]:
-    """Texts to start from by their labels, with the prompt of a text if there is one; the first one
-    opens."""
+    """Texts to start from by their labels, with a text's prompt if it has one; the first opens."""
     samples = of(source)
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]
         return {pair.source: pair.source for pair in longest}
     texts = {example.label: example.text for example in samples.examples}
-    prompts = source.prompts if source else ()
-    if not prompts:
+    if source is None or not source.prompts:
         return texts
-    first = prompt_of(source, text or "") or prompts[0]
+    first = prompt_of(source, text or "") or source.prompts[0]
     return {label: f"{first}{text}" for label, text in texts.items()}
 
 
 def prompt_of(source: Source | None, text: str) -> str:
     """The prompt of a model that a text begins with; empty if it begins with none."""
-    return next(
-        (prompt for prompt in (source.prompts if source else ()) if text.startswith(prompt)), ""
-    )
+    if source is None:
+        return ""
+    return next((prompt for prompt in source.prompts if text.startswith(prompt)), "")
 
 
 def text_on(source: Source | None, text: str | None) -> str:
     """The visitor's text, or the one that opens first for a model."""
-    return next(iter(offered(source).values())) if text is None else text
+    if text is not None:
+        return text
+    return next(iter(offered(source).values()))
 
 
 class Passage(NamedTuple):

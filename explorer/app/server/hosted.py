@@ -79,8 +79,10 @@ class Limits:
 
     @classmethod
     def from_environment(cls) -> Limits:
-        """The limits that the environment sets, or the usual ones; ValueError if one is out of its
-        range."""
+        """The limits that the environment sets, or the usual ones.
+
+        ValueError if one is out of its range.
+        """
         minutes = _number(MINUTES, cls.minutes)
         memory = _number(MEMORY, cls.memory_mb)
         return cls(
@@ -153,8 +155,10 @@ def check(
 
 
 def log(event: str, **values: object) -> None:
-    """Writes one line of JSON on a hosted instance; never a text, an address or a name of a
-    visitor."""
+    """Writes one line of JSON on a hosted instance.
+
+    Never a text, an address or a name of a visitor.
+    """
     if is_hosted():
         record = {
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),

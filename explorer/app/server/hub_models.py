@@ -93,8 +93,10 @@ class HubQuestion:
             )
 
     def fetch(self) -> None:
-        """Fetches what the Hub offered; once nobody waits, the download stops, and whole files
-        stay."""
+        """Fetches what the Hub offered.
+
+        Once nobody waits, the download stops, and whole files stay.
+        """
         if self.offer is None:
             return
         offer = self.offer
@@ -189,8 +191,10 @@ MODELS = (
 
 
 def fitting() -> list[Suggested]:
-    """Those that may be opened here and fit the memory that is free; of many, some of every
-    size."""
+    """Those that may be opened here and fit the memory that is free.
+
+    Of many, some of every size.
+    """
     hub = Hub.from_environment()
     free = memory.available() / _ROOM
     limit = hub.most_bytes

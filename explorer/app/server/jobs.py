@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
@@ -12,7 +12,7 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 from explorer.app.address import session
 from explorer.app.server.queue import FairQueue, place
 
-Result = TypeVar("Result")
+Result = TypeVar("Result", covariant=True)
 Tell = Callable[[int], None]
 """Hears how much is done; ends the work by raising if it has to stop."""
 
@@ -27,8 +27,10 @@ class _LeftError(Exception):
 
 @dataclass(eq=False)
 class Job(Generic[Result]):
-    """One piece of work, done in a thread as long as somebody waits for it; whoever comes back
-    resumes it."""
+    """One piece of work, done in a thread as long as somebody waits for it.
+
+    Whoever comes back resumes it.
+    """
 
     name: str  # sort of the work, such as "survey"
     total: int  # how much there is to do
@@ -48,8 +50,10 @@ class Job(Generic[Result]):
     _thread: threading.Thread | None = field(init=False, default=None)
 
     def ask(self, visitor: str) -> None:
-        """Notes that a visitor wants the result, for the first time or again; what is done is not
-        lost."""
+        """Notes that a visitor wants the result, for the first time or again.
+
+        What is done is not lost.
+        """
         self._wanted[visitor] = True
 
     def wanted_by(self, visitor: str) -> bool:
@@ -57,8 +61,10 @@ class Job(Generic[Result]):
         return visitor in self._wanted or self.complete
 
     def wait(self, visitor: str, browser: str = "") -> bool:
-        """Whether the work goes on for a visitor who has not left; starts it if it is not
-        running."""
+        """Whether the work goes on for a visitor who has not left.
+
+        Starts it if it is not running.
+        """
         with self._lock:
             self._browser = browser
             if not self._wanted.get(visitor, True) or self.complete or self.failed:
@@ -109,8 +115,10 @@ class Job(Generic[Result]):
         self.complete = True
 
     def _next(self) -> Callable[[Tell], object] | None:
-        """The work if somebody waits; if not, the thread is over, and whoever comes back starts
-        another."""
+        """The work if somebody waits.
+
+        If not, the thread is over, and whoever comes back starts another.
+        """
         with self._lock:
             if self.work is None or not self._waiting:
                 self._thread = None
@@ -132,10 +140,10 @@ class Seat:
     """The work that a session waits for, one at a time, and the page where it was asked for."""
 
     visitor: str
-    job: Job[Any] | None = None
+    job: Job[object] | None = None
     page: str = ""
 
-    def take(self, job: Job[Any] | None) -> None:
+    def take(self, job: Job[object] | None) -> None:
         if self.job is not None and self.job is not job:
             self.job.leave(self.visitor, stops=False)
         context = get_script_run_ctx(suppress_warning=True)
@@ -148,7 +156,7 @@ def seat(visitor: str) -> Seat:
     return Seat(visitor)
 
 
-def stays(job: Job[Any]) -> bool:
+def stays(job: Job[object]) -> bool:
     """Whether work goes on for the present visitor, who leaves it when the session ends."""
     if not job.wait(session.visit().name, session.browser()):
         return False

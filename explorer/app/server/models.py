@@ -1,5 +1,7 @@
-"""What visitors can choose: models, whose files are read and which are loaded once; runs from their
-files."""
+"""What visitors can choose: models, whose files are read and which are loaded once.
+
+Runs from their files.
+"""
 
 from __future__ import annotations
 
@@ -76,14 +78,18 @@ LARGEST = 128 * 2**20
 TOGETHER = 256 * 2**20
 """Most bytes of traces that one visitor may keep open, and all of them together."""
 MOST_MODELS = 4
-"""Most models in memory, without the twins; `TRANSFORMER_MOST_MODELS` in the environment changes
-it."""
+"""Most models in memory, without the twins.
+
+`TRANSFORMER_MOST_MODELS` in the environment changes it.
+"""
 
 
 @dataclass(frozen=True)
 class ModelHandle(Source):
-    """A model on this machine as it was at a time; what its files say is read once, without
-    PyTorch."""
+    """A model on this machine as it was at a time.
+
+    What its files say is read once, without PyTorch.
+    """
 
     name: str  # as in the list of models
     path: Path  # its directory
@@ -441,8 +447,10 @@ def find(name: str) -> Source:
 
 
 def known(name: str | None) -> Source | None:
-    """What the name in an address stands for, None for the model that opens first; None if there is
-    none."""
+    """What the name in an address stands for, None for the model that opens first.
+
+    None if there is none.
+    """
     with suppress(KeyError):
         return find(DEFAULT if name is None else name)
     return None

@@ -47,8 +47,10 @@ def read_upload(
 
 
 def linked(source: Source) -> list[GoldPair]:
-    """The bundled pairs of a model's languages with links made by hand; none if the file is
-    missing."""
+    """The bundled pairs of a model's languages with links made by hand.
+
+    None if the file is missing.
+    """
     return linked_in(languages.sample_of(source.path).alignments)
 
 

@@ -81,8 +81,10 @@ def statistics(opened: View, kind: str) -> Grid:
 
 @remembered(6)
 def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
-    """Several sentences translated as one padded batch; ValueError if a text is empty or too
-    long."""
+    """Several sentences translated as one padded batch.
+
+    ValueError if a text is empty or too long.
+    """
     hosted.check(*texts)
     model = source.translator()
     texts = tuple(source.addressed(text, None) for text in texts)

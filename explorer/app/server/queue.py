@@ -1,5 +1,7 @@
-"""The fair queue of what the server computes: whole runs of pages, and long work; browsers come by
-turns."""
+"""The fair queue of what the server computes: whole runs of pages, and long work.
+
+Browsers come by turns.
+"""
 
 import threading
 from collections import Counter
@@ -8,8 +10,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from itertools import count
-from typing import Any
 
+from streamlit.runtime.scriptrunner import RerunData
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 
 from explorer.app.address import session
@@ -30,8 +32,10 @@ class _Turn:
 
 @dataclass(eq=False)
 class FairQueue:
-    """Turns to compute; the next one is of the browser that has waited longest since it was
-    served."""
+    """Turns to compute.
+
+    The next one is of the browser that has waited longest since it was served.
+    """
 
     free: int  # turns that nobody has: at first, most turns at the same time
     alone: bool = False  # whether a browser has at most one turn at a time
@@ -141,7 +145,7 @@ def begin() -> None:
         return
 
     @wraps(run)
-    def queued(runner: ScriptRunner, request: Any) -> None:
+    def queued(runner: ScriptRunner, request: RerunData) -> None:
         with pages.turn(runner, browser=session.cookie()):
             run(runner, request)
 

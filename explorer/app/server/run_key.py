@@ -59,8 +59,10 @@ class RunKey:
 
     @property
     def key(self) -> str:
-        """A short hash, by which figures, events and the view match each other; scripts call it
-        `trace`."""
+        """A short hash, by which figures, events and the view match each other.
+
+        Scripts call it `trace`.
+        """
         fields = (
             self.source.name,
             self.text,

@@ -82,8 +82,10 @@ def translate(run_key: RunKey, progress: Progress = NOBODY, whole: bool = False)
 
 
 def text_of(run_key: RunKey, progress: Progress | None = None) -> str | None:
-    """The translation without its trace; None if it is not known, and no progress lets it be
-    made."""
+    """The translation without its trace.
+
+    None if it is not known, and no progress lets it be made.
+    """
     hosted.check(run_key.text, decode=run_key.decode)
     model = run_key.source.load()
     if (key := (run_key, id(model))) in _runs:
@@ -157,8 +159,10 @@ def search(
     rules: SearchRules,  # the model's, or with another score
     progress: Progress = NOBODY,  # hears how far it has come
 ) -> Translation:
-    """A beam search with its tree; `progress` ends it by raising, as Streamlit does once the
-    visitor left."""
+    """A beam search with its tree.
+
+    `progress` ends it by raising, as Streamlit does once the visitor left.
+    """
     beam_size = int(run_key.decode.removeprefix(BEAM))
     from transformer import requests  # PyTorch is there, as the model is
 
@@ -174,8 +178,10 @@ def search(
 
 
 def so_far(count: int, token: str) -> tuple[float, str]:
-    """How far an output of some tokens has come, as a share and in words; no one knows its
-    length."""
+    """How far an output of some tokens has come, as a share and in words.
+
+    No one knows its length.
+    """
     text = f"{labels.counted(count, 'token')} so far, the last one {labels.piece(token)}"
     return min(0.98, 1 - 0.98**count), text
 

@@ -66,8 +66,10 @@ class Source(ABC):
 
     @property
     def stated(self) -> ModelConfig | None:
-        """Its config as far as the files tell without loading the model; None if they cannot be
-        read."""
+        """Its config as far as the files tell without loading the model.
+
+        None if they cannot be read.
+        """
         return self.config
 
     @abstractmethod
@@ -124,8 +126,10 @@ class Source(ABC):
 
     @property
     def unsure_below(self) -> float | None:
-        """The mean log-probability that four of five of its outputs reach, in nats; None if
-        unknown."""
+        """The mean log-probability that four of five of its outputs reach, in nats.
+
+        None if unknown.
+        """
         known: float | None = self.heads.get("unsure_below")
         return known
 
@@ -168,8 +172,10 @@ class Source(ABC):
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The pieces that name a target language, such as `>>fra<<`; empty if there is only one
-        language."""
+        """The pieces that name a target language, such as `>>fra<<`.
+
+        Empty if there is only one language.
+        """
         try:
             pieces = self.config.language_pieces if self.has_model else ()
         except (ValueError, OSError):

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 from weakref import WeakSet, WeakValueDictionary
 
 import transformer
@@ -24,20 +24,25 @@ _NODE = 400
 V = TypeVar("V")
 P = ParamSpec("P")
 S = TypeVar("S", bound="Subject")
-Size = Callable[[Any], int] | None
+Owner = TypeVar("Owner")
+Size = Callable[[V], int] | None
 """Gives the bytes of a value, of a store that is bounded by them, too."""
 
 
-class Fact(Generic[V]):
-    """An attribute that is read once, without the lock with which `cached_property` lets others
-    wait."""
+class Fact(Generic[Owner, V]):
+    """An attribute that is read once, without the lock of `cached_property`, which others await."""
 
-    def __init__(self, read: Callable[[Any], V]) -> None:
-        self._read, self.__doc__ = read, read.__doc__
+    def __init__(self, read: Callable[[Owner], V]) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
 
-    def __get__(self, subject: Any, _: type) -> V:
+    @overload
+    def __get__(self, subject: None, _: type) -> Self: ...
+    @overload
+    def __get__(self, subject: Owner, _: type) -> V: ...
+    def __get__(self, subject: Owner | None, _: type) -> Self | V:
         if subject is None:
-            return self  # type: ignore[return-value]
+            return self
         value = self._read(subject)
         vars(subject)[self._read.__name__] = value
         return value
@@ -49,7 +54,7 @@ class Recent(Generic[V]):
     def __init__(
         self,
         entries: int,  # most values kept
-        size: Size = None,  # if given, the store keeps at most `MOST_BYTES`
+        size: Size[V] = None,  # if given, the store keeps at most `MOST_BYTES`
     ) -> None:
         self.entries = entries
         self._size = size
@@ -86,7 +91,14 @@ class Recent(Generic[V]):
             return key in self._values
 
 
-_stores = WeakSet[Recent[Any]]()
+class Store(Protocol):
+    """What keeps values that models made."""
+
+    def drop(self, model: str) -> None:
+        """Forgets those of a model."""
+
+
+_stores = WeakSet[Store]()
 
 
 def bytes_of(translation: Translation) -> int:
@@ -110,13 +122,15 @@ class Subject(Protocol):
 
     @property
     def identity(self) -> tuple[Hashable, ...]:
-        """Tells one state of the subject from another; begins with the model's name, or the
-        request."""
+        """Tells one state of the subject from another.
+
+        Begins with the model's name, or the request.
+        """
 
 
 def remembered(
     entries: int,  # most values that are kept
-    size: Size = None,  # the bytes of a value, if they are bounded, too
+    size: Size[Any] = None,  # the bytes of a value, if they are bounded, too
 ) -> Callable[[Callable[Concatenate[S, P], V]], Callable[Concatenate[S, P], V]]:
     """Keeps what a function of a subject and of hashable values returns, as long as the subject is
     the same: of a model until it is loaded again, of a sentence for the same run of it.
@@ -136,6 +150,18 @@ def remembered(
     return decorate
 
 
+class Handle(Hashable, Protocol):
+    """A model that may be loaded."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def needs(self) -> int:
+        """The bytes of memory that it needs."""
+
+
 @dataclass(eq=False)
 class Residents:
     """Models in memory: at most `most`, and only as many as fit; the least recently used one leaves
@@ -147,11 +173,11 @@ class Residents:
 
     most: int  # most models that stay
     # the models that somebody has, be it only until they have finished
-    alive: WeakValueDictionary[Any, transformer.Translator] = field(
+    alive: WeakValueDictionary[Handle, transformer.Translator] = field(
         default_factory=WeakValueDictionary
     )
-    _recent: OrderedDict[Any, transformer.Translator] = field(default_factory=OrderedDict)
-    _lock: Any = field(default_factory=threading.RLock)
+    _recent: OrderedDict[Handle, transformer.Translator] = field(default_factory=OrderedDict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
     _loading: threading.Lock = field(default_factory=threading.Lock)
 
     def leave_gpu(self) -> None:
@@ -163,7 +189,7 @@ class Residents:
 
     def get(
         self,
-        handle: Any,  # which model: its name, and the bytes of memory that it needs
+        handle: Handle,  # which model
         load: Callable[[], transformer.Translator],  # loads the model
         loads: Callable[[], object] = lambda: None,  # hears that it has to be loaded
     ) -> transformer.Translator:
@@ -184,7 +210,7 @@ class Residents:
                 self._leave()
         return model
 
-    def _make_room(self, handle: Any) -> None:
+    def _make_room(self, handle: Handle) -> None:
         while memory.available() < handle.needs and self._recent:
             self._leave()
             gc.collect()

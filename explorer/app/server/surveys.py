@@ -74,8 +74,10 @@ def lines_of(
 
 @remembered(KEPT)
 def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
-    """The survey of some sentences, new if nobody has asked for it yet; KeyError if the model only
-    writes."""
+    """The survey of some sentences, new if nobody has asked for it yet.
+
+    KeyError if the model only writes.
+    """
     gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
     return survey_job(source.translator(), lines, gold)
 

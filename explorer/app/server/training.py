@@ -1,5 +1,7 @@
-"""Train here: one run at a time, a process at low priority within limits; and how its model is
-kept."""
+"""Train here: one run at a time, a process at low priority within limits.
+
+And how its model is kept.
+"""
 
 from __future__ import annotations
 

@@ -67,20 +67,23 @@ class Visits:
             loop = asyncio.get_running_loop()
             if session_id not in self._watched:
                 self._watched.add(session_id)
-                loop.call_later(self._seconds, self._look, loop, server, session_id, False)
+                look = partial(self._look, loop, server, session_id, was_closed=False)
+                loop.call_later(self._seconds, look)
 
     def _look(
         self,
         loop: asyncio.AbstractEventLoop,
         server: runtime.Runtime,
         session_id: str,
+        *,
         was_closed: bool,
     ) -> None:
         closed = not server.is_active_session(session_id)
         if closed and was_closed:
             self.end(server, session_id)
         else:
-            loop.call_later(self._seconds, self._look, loop, server, session_id, closed)
+            look = partial(self._look, loop, server, session_id, was_closed=closed)
+            loop.call_later(self._seconds, look)
 
     def end(self, server: runtime.Runtime, session_id: str) -> None:
         """Ends a visit: its session is closed, and its place is free."""

@@ -1,15 +1,14 @@
 """The quiet line that says what is changed in the run of the model, and takes it back."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Any
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed, listed, parted
+from explorer.app.address.kinds import Moves
 from explorer.app.controls import plain
 from explorer.app.server import runs
 from explorer.app.server.view import View
@@ -52,33 +51,35 @@ def all_of(now: State) -> tuple[Listed, ...]:
 
 def take(
     items: Iterable[Listed],  # the list
-    **more: Any,  # other values of the state
+    **more: object,  # other values of the state
 ) -> None:
     """Takes another list of changes; the cursor stays."""
     session.change(**{**_taken(items), **more})
 
 
-def _taken(items: Iterable[Listed]) -> dict[str, Any]:
+def _taken(items: Iterable[Listed]) -> Moves:
     """The state's values with another list of changes."""
     now = session.current()
     return {**session.RUN, "step": now.step, "source": now.source, **parted(items)}
 
 
-def add(change: Intervention, **more: Any) -> None:
+def add(change: Intervention, **more: object) -> None:
     """Adds a change at the end of the list, or switches it on if it is there; further as `take`."""
     items = all_of(session.current())
-    if change in [change.change for change in items]:
-        take([Listed(each, on or each == change) for each, on in items], **more)
+    if change in [listed_change.change for listed_change in items]:
+        take([Listed(known, on or known == change) for known, on in items], **more)
     else:
         take([*items, Listed(change, True)], **more)
 
 
-def switched(kind: str, head: Head) -> dict[str, Any]:
+def switched(kind: str, head: Head) -> Moves:
     """The state's values after a head was switched off, or on again if it was off."""
     change = ablate(kind, *head)
     items = all_of(session.current())
     rest = [listed_change for listed_change in items if listed_change.change != change]
-    return _taken(rest if Listed(change, True) in items else [*rest, Listed(change, True)])
+    if Listed(change, True) not in items:
+        rest.append(Listed(change, True))
+    return _taken(rest)
 
 
 def remove(change: Intervention) -> None:
@@ -101,17 +102,20 @@ def show_changes(
             st.caption(f":material/edit: {_count(changes)}: {'; '.join(map(said, changes))}.")
         return
     left_out = [change for change in now.changes if not holds(change)]
-    which = "all" if len(left_out) == len(now.changes) else f"“{'”, “'.join(map(said, left_out))}”"
-    note = f" (this page shows the model's own arithmetic; left out: {which})" if left_out else ""
+    run = None if opened is None else opened.translation
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="changed"):
+        note = _left_out(left_out, now.changes)
         st.caption(f":material/edit: {_count(now.changes)}{note}:", width="content")
-        for i, each in enumerate(now.changes[:_MOST]):
-            text = said(each, None if opened is None else opened.translation)
-            key = f"changed.{i}"
-            close = partial(
-                st.button, type="tertiary", icon=":material/close:", help="Remove this change"
+        for i, change in enumerate(now.changes[:_MOST]):
+            st.button(
+                said(change, run),
+                key=f"changed.{i}",
+                type="tertiary",
+                icon=":material/close:",
+                help="Remove this change",
+                on_click=remove,
+                args=(change,),
             )
-            close(text, key=key, on_click=remove, args=(each,))
         if opened is not None and not left_out:
             _back(now, opened)
         if opened is None or len(now.changes) > 1:
@@ -120,8 +124,20 @@ def show_changes(
             )
 
 
-def _count(changes: tuple[Intervention, ...]) -> str:
-    return "1 change is active" if len(changes) == 1 else f"{len(changes)} changes are active"
+def _left_out(left_out: Sequence[Intervention], changes: Sequence[Intervention]) -> str:
+    """Which of the changes do not hold on this page, in brackets; empty if all do."""
+    if not left_out:
+        return ""
+    which = "all"
+    if len(left_out) != len(changes):
+        which = f"“{'”, “'.join(map(said, left_out))}”"
+    return f" (this page shows the model's own arithmetic; left out: {which})"
+
+
+def _count(changes: Sequence[Intervention]) -> str:
+    """How many changes act."""
+    verb = "is" if len(changes) == 1 else "are"
+    return f"{labels.counted(len(changes), 'change')} {verb} active"
 
 
 def said(
@@ -170,8 +186,10 @@ def verdict(before: Translation, after: Translation) -> str:
 
 
 def _back(now: State, opened: View) -> None:
-    """What the last change did, and a button with the translation before it; a click goes back to
-    that."""
+    """What the last change did, and a button with the translation before it.
+
+    A click goes back to that.
+    """
     fewer = now.changes[:-1]
     try:
         before = runs.translate(replace(opened.run_key, changes=fewer))

@@ -16,8 +16,16 @@ from explorer.figures.base import labels
 from explorer.lenses.words.doubt import mean_log_prob
 
 _KEY = "doubt"
-_LOOK = 0.5
-"""Seconds between two looks at a search."""
+# Draws this part again twice a second while it is there. The clock of a fragment of its own
+# could only be stopped by drawing the whole page, for which Streamlit takes the linked view off the
+# page for a moment: quick clicks would be lost.
+_CLOCK = st.components.v2.component(
+    "doubt_clock",
+    js="""export default ({ setTriggerValue }) => {
+  const clock = setInterval(() => setTriggerValue("look", true), 500);
+  return () => clearInterval(clock);
+};""",
+)
 _LONGEST = 36
 """Most letters of the better output, so that the line stays one."""
 _MEANING = (
@@ -34,8 +42,10 @@ def leave() -> None:
 
 
 def due(opened: View) -> bool:
-    """Whether a beam is to be searched once the picture is painted; not while a question is
-    open."""
+    """Whether a beam is to be searched once the picture is painted.
+
+    Not while a question is open.
+    """
     return _may_search(opened) and not _search(opened).wanted_by(session.visit().name)
 
 
@@ -46,8 +56,10 @@ def begin(opened: View) -> str:
 
 
 def unsure(opened: View) -> str:
-    """That the model is less sure of its own output than it usually is, in a sentence; else
-    empty."""
+    """That the model is less sure of its own output than it usually is, in a sentence.
+
+    Else empty.
+    """
     run, limit = opened.translation, opened.source.unsure_below
     mean = mean_log_prob(run.log_probs)
     if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
@@ -68,7 +80,7 @@ def tell(opened: View) -> None:
         if not _may_search(opened) or due(opened):
             return
         if jobs.stays(search := _search(opened)):
-            part(run_every=_LOOK)(_wait)(search)
+            _CLOCK(key="doubt.clock", on_look_change=lambda: None)
         elif (better := search.result()) is not None and better.differs:
             _offer(better)
 
@@ -80,12 +92,6 @@ def _may_search(opened: View) -> bool:
 
 def _search(opened: View) -> Job[Better]:
     return doubts.by_beam(opened.run_key, greedy=opened.translation)
-
-
-def _wait(search: Job[Better]) -> None:
-    """Looks at the search from time to time; its end draws the page again, without this clock."""
-    if not jobs.stays(search):
-        session.rerun()
 
 
 def _offer(better: Better) -> None:

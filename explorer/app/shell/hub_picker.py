@@ -31,8 +31,10 @@ def draw(take: Take) -> None:
 
 @part(run_every=_EVERY)
 def _fetched(take: Take) -> None:
-    """Draws the progress of a download, twice a second; its end opens the model and draws the whole
-    page."""
+    """Draws the progress of a download, twice a second.
+
+    Its end opens the model and draws the whole page.
+    """
     question = hub_models.question()
     if (download := question.download) is None:
         session.rerun()

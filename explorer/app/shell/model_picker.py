@@ -104,8 +104,10 @@ def left_out() -> None:
 
 
 def _about(source: ModelHandle) -> tuple[str, str]:
-    """What a model is good at, as far as its card says so; and its size, its licence, where it
-    runs."""
+    """What a model is good at, as far as its card says so.
+
+    And its size, its licence, where it runs.
+    """
     if source.problem:
         return "", source.problem
     card = source.header
@@ -119,8 +121,10 @@ def _about(source: ModelHandle) -> tuple[str, str]:
 
 
 def take_model(name: str) -> None:
-    """Opens another model; keeps the sentence, the step, the view, and heads that the visitor
-    chose."""
+    """Opens another model.
+
+    Keeps the sentence, the step, the view, and heads that the visitor chose.
+    """
     if isinstance(found := models.known(name), Imported):
         nowhere = dict.fromkeys(("step", "source", *models.KINDS))
         session.change(model=name, **nowhere, **found.selection)
@@ -139,29 +143,40 @@ def take_model(name: str) -> None:
 
 
 def _pick_language(source: Source, now: State) -> None:
-    """Lets the visitor choose among several target languages; a sentence may name its language
-    itself."""
+    """Lets the visitor choose among several target languages.
+
+    A sentence may name its language itself.
+    """
     named = source.named_in(now.text or "")
     chosen = named or source.language_of(now.language)
     names = {piece: language_name(piece) for piece in source.pieces}
     in_order = dict(sorted(names.items(), key=lambda item: item[1]))
-    more = {"labelled": True, "disabled": named is not None}
     if not source.names_pair:
-        help_text = (
-            "This model translates into several languages, so each text starts with the one you "
-            "choose."
+        choose(
+            "language",
+            "Translate into",
+            in_order,
+            chosen,
+            partial(_take_language, [], 0),
+            labelled=True,
+            disabled=named is not None,
+            help="This model translates into several languages, so each text starts with the one "
+            "you choose.",
         )
-        take = partial(_take_language, [], 0)
-        choose("language", "Translate into", in_order, chosen, take, help=help_text, **more)
         return
     sides = chosen.split()
     for side, label in enumerate(("Translate from", "Into")):
-        help_text = (
-            "This model is told both languages: the text begins with its own, the output with the "
-            "other."
+        choose(
+            f"language.{side}",
+            label,
+            in_order,
+            sides[side],
+            partial(_take_language, sides, side),
+            labelled=True,
+            disabled=named is not None,
+            help="This model is told both languages: the text begins with its own, the output with "
+            "the other.",
         )
-        take = partial(_take_language, sides, side)
-        choose(f"language.{side}", label, in_order, sides[side], take, help=help_text, **more)
 
 
 def _take_language(sides: list[str], side: int, language: str) -> None:

@@ -40,8 +40,10 @@ def tell_lack(
 
 
 def has(source: Source | None, kind: str) -> bool:
-    """Whether a model has a kind of attention; a model that is not there or damaged is taken to
-    have all."""
+    """Whether a model has a kind of attention.
+
+    A model that is not there or damaged is taken to have all.
+    """
     try:
         return source is None or kind in source.sizes
     except (ValueError, OSError):

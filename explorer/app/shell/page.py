@@ -57,8 +57,10 @@ def open_sentence_page(
 
 
 def open_plain_page(page: str, style: str = "") -> State:
-    """Draws the top of a page without a sentence, in its own style: title, model, notices; and its
-    end."""
+    """Draws the top of a page without a sentence, in its own style: title, model, notices.
+
+    And its end.
+    """
     now = frame.open_page(page)
     if style:
         st.html(style)

@@ -66,8 +66,10 @@ def _more() -> None:
 def _translations(
     source: Source, now: State, sentences: tuple[str, ...], asks: bool
 ) -> list[str | None]:
-    """Translations of the sentences, from the shown one on; if asked, one that is missing is
-    made."""
+    """Translations of the sentences, from the shown one on.
+
+    If asked, one that is missing is made.
+    """
     found: list[str | None] = [None] * len(sentences)
     at = min(now.sentence or 0, len(sentences) - 1)
     for i in (*range(at, len(sentences)), *range(at)):

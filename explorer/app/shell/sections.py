@@ -1,17 +1,20 @@
-"""Sections of a page: their names and sentences are declared by the page; the `show` of a file
-draws each."""
+"""Sections of a page: their names and sentences are declared by the page.
+
+The `show` of a file draws each.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import streamlit as st
 
 from explorer.app.address import State, sitemap
+from explorer.app.address.kinds import Moves
 from explorer.app.controls import pickers, refusals
 
 T = TypeVar("T")
-Fresh = Callable[[str], Mapping[str, Any]]
+Fresh = Callable[[str], Moves]
 """Other values of the state with which a section begins, by the value of `view`."""
 
 
@@ -45,10 +48,12 @@ def draw(
         ModuleType
     ],  # those that draw its sections, in the order in which the page declares them
     now: State,
-    *arguments: Any,  # what a section gets
+    *arguments: object,  # what a section gets
 ) -> None:
-    """Draws the switch and the section that an address names; what that refuses is said in a
-    sentence."""
+    """Draws the switch and the section that an address names.
+
+    What that refuses is said in a sentence.
+    """
     switch(page, now)
     with refusals():
         chosen(dict(zip(sitemap.PAGES[page].sections, files, strict=True)), now).show(*arguments)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -17,9 +18,26 @@ from explorer.app.shell import sampling, waiting
 from explorer.app.shell.fitting import fit_heads, fit_position
 
 
+class _Words(NamedTuple):
+    """What the box says."""
+
+    label: str
+    noun: str
+    does: str  # the button
+
+
+_WORDS = {
+    "translate": _Words("Sentence to translate", "sentence", "Translate"),
+    "write": _Words("Text to go by", "text", "Write"),
+}
+"""By what the model does with a text."""
+
+
 def new_text(text: str | None) -> None:
-    """Takes a new sentence, or the first example for None; the app chooses where the cursor
-    starts."""
+    """Takes a new sentence, or the first example for None.
+
+    The app chooses where the cursor starts.
+    """
     session.change(text=text, target=None, **session.FRESH)
 
 
@@ -34,27 +52,24 @@ def decoding(now: State) -> None:
 def sentence_box(
     source: Source, now: State, way: Callable[[State], None] | None = decoding
 ) -> None:
-    """Draws the input box for the sentence, the way of decoding unless the page decides it, the
-    button."""
+    """Draws the box for the sentence, the way of decoding unless the page decides it, the button."""
     text = examples.text_on(source, now.text)
-    translates = source.task == "translate"
-    box, *middle, button = st.columns(
-        [6.2, *([2.6] if way is not None else []), 1], vertical_alignment="bottom"
-    )
+    words = _WORDS["translate" if source.task == "translate" else "write"]
+    widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
+    box, *middle, button = st.columns(widths, vertical_alignment="bottom")
     with box:
         st.text_input(
-            "Sentence to translate" if translates else "Text to go by",
+            words.label,
             text,
             label_visibility="collapsed",
-            placeholder=f"Type a {'sentence' if translates else 'text'} and press Enter",
+            placeholder=f"Type a {words.noun} and press Enter",
             **session.control("text", text, new_text),
         )
     if way is not None:
         with middle[0]:
             way(now)
     with button:
-        does = "Translate" if translates else "Write"
-        st.button(does, type="primary", width="stretch", on_click=session.keep)
+        st.button(words.does, type="primary", width="stretch", on_click=session.keep)
 
 
 def _take_decoding(method: str) -> None:
@@ -120,23 +135,28 @@ def _take_target(target: str) -> None:
     session.change(target=target.strip() or None, **session.FRESH)
 
 
+def _notice_sentences(count: int, now: State) -> None:
+    """Says how many of a text's sentences are translated, and which is shown in place of none."""
+    most = examples.MOST_SENTENCES
+    if count > most and now.sentence != AS_ONE:
+        session.notice(
+            f"This text has {count:,} sentences: the first {most} are translated, the others stay "
+            "in the field."
+        )
+    last = min(count, most) - 1
+    if now.sentence is not None and now.sentence > last:
+        session.notice(f"This text has {count:,} sentences; sentence {last + 1} is shown.")
+        session.resolve(sentence=last)
+
+
 def open_sentence(source: Source, now: State) -> View | None:
-    """Translates the sentence of the state and fits the cursor and the heads to it; None after a
-    refusal."""
+    """Translates the sentence of the state and fits the cursor and the heads to it.
+
+    None after a refusal.
+    """
     sentences, text = examples.passage(source, now)
-    if (
-        many := len(sentences)
-    ) > 1:  # which is shown if there is none of that number, and how many are
-        most = examples.MOST_SENTENCES
-        if many > most and now.sentence != AS_ONE:
-            rest = "the others stay in the field"
-            session.notice(
-                f"This text has {many:,} sentences: the first {most} are translated, {rest}."
-            )
-        last = min(many, most) - 1
-        if now.sentence is not None and now.sentence > last:
-            session.notice(f"This text has {many:,} sentences; sentence {last + 1} is shown.")
-            session.resolve(sentence=last)
+    if len(sentences) > 1:
+        _notice_sentences(len(sentences), now)
     does = "Translating" if source.task == "translate" else "Writing"
     try:
         hosted.check(now.text, now.target, times=TIMES)

@@ -8,7 +8,6 @@ from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -17,7 +16,7 @@ from explorer.app.address import State, session, sitemap
 from explorer.app.address.kinds import LESSON
 from explorer.app.address.parameters import KEEP, parse
 from explorer.app.address.state import KEYS
-from explorer.app.controls import part, plain, refusal
+from explorer.app.controls import part, plain, refusal, styles
 from explorer.app.lessons import asking
 from explorer.app.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
 from explorer.app.lessons.progress import Note
@@ -28,55 +27,6 @@ from explorer.app.shell import menu, needs
 from explorer.figures.base import labels
 from explorer.linked.view.silent import LATER
 
-_STYLE = """
-<style>
-.st-key-lesson { background: color-mix(in srgb, currentColor 6%, var(--st-background-color, Canvas)); }
-.st-key-lesson { border-inline-start: 4px solid; gap: .35rem; padding: .35rem .8rem .5rem 1rem; }
-.st-key-lesson [data-testid="stMarkdownContainer"] { margin-bottom: 0; }
-.st-key-lesson p { max-width: 68rem; margin-bottom: 0; line-height: 1.45; }
-.st-key-lesson-head, .st-key-lesson-options { row-gap: .2rem; column-gap: .4rem; }
-.st-key-lesson :is(a, button) { min-height: 0; padding-block: .12rem; }
-.st-key-lesson-next a { background: rgb(128 128 128 / .28); }
-.st-key-lesson-head > :first-child { flex: 1 1 auto; }
-@media (min-width: 641px) and (min-height: 801px) {
-  .stMainBlockContainer:not(:has(.lv-home)) :is(.st-key-lesson, :has(> .st-key-lesson)) {
-    position: sticky; top: 0; z-index: 50;
-  }
-}
-body:has(.lv-present) .stMainBlockContainer :has(> .st-key-lesson) { position: static; z-index: auto; }
-body:has(.lv-present) .stMainBlockContainer .st-key-lesson {
-  position: fixed; inset: auto auto 0 0; width: 36%; max-height: 46%; overflow-y: auto; z-index: 1000001;
-}
-body:has(.lv-present) .stMainBlockContainer .st-key-lesson .stElementContainer { visibility: visible; }
-body:has(.lv-present) .st-key-lesson p { font-size: 1.15rem; }
-@media (max-height: 800px) {
-  .stMainBlockContainer:has(.st-key-lesson):has(.lv-home) .st-key-examples { display: none; }
-}
-@media (max-width: 640px) {
-  .st-key-lesson p { font-size: .9rem; }
-  .st-key-lesson-text {
-    max-height: 3.85rem; overflow-y: auto; padding-bottom: .6rem;
-    mask-image: linear-gradient(#000 calc(100% - 1.2rem), rgb(0 0 0 / .25));
-  }
-  .st-key-lesson-question [data-testid="stMarkdownContainer"] p { line-height: 1.3; }
-  .st-key-lesson-options { flex-wrap: nowrap; overflow-x: auto; }
-  .st-key-lesson-options button { white-space: nowrap; }
-  .st-key-lesson-leave p { position: absolute; width: 1px; overflow: hidden; clip-path: inset(50%); }
-}
-</style>
-"""
-_FOLDED = """
-<style>
-:has(> :is(.st-key-heading, .st-key-top, .st-key-above, .st-key-sections, .st-key-heads)),
-:has(> .st-key-inside-key) { display: none; }
-@media (min-width: 641px) { .st-key-lesson-question { min-height: 7.6rem; } }
-@media (max-width: 640px) { :is(.lv-page .lv-cell:nth-child(2), .lv-home .lv-next) { order: -1; } }
-</style>
-"""
-"""Where a step asks, the picture lies in the window: controls are folded, and the answer has its
-lines."""
-_ONE_LINE = "<style>.st-key-lesson-question.st-key-lesson-question { min-height: 0; }</style>"
-"""What is built is graded in a line, which is there before."""
 _UNTRUE = {
     "scale": "the division of q·k by $\\sqrt{d_k}$",
     "embedding-scale": "embeddings times $\\sqrt{d_{model}}$",
@@ -127,7 +77,7 @@ def draw(
             )
     session.visit().lesson_notes.setdefault(lesson.name, {}).setdefault(at, None)
     session.visit().roleless = _asks_role(lesson, at)
-    st.html(_STYLE)
+    st.html(styles.sheet("lesson"))
     with st.container(key="lesson"):
         controls = _head(lesson, at, _moved(step, now, page))
         source = None if now.model is None else models.known(now.model)
@@ -155,9 +105,9 @@ def draw(
         elif step.question is not None:
             _place.set(st.container(key="lesson-question"))
             if not controls:
-                st.html(_FOLDED)
+                st.html(styles.sheet("lesson_question"))
             if step.question.quantity == BUILD:
-                st.html(_ONE_LINE)
+                st.html(styles.sheet("lesson_built"))
 
 
 def _open(now: State) -> tuple[Lesson | None, int]:
@@ -195,8 +145,10 @@ def _asks_role(lesson: Lesson, at: int) -> bool:
 
 
 def _head(lesson: Lesson, at: int, moved: bool) -> bool:
-    """Draws title and ways on; returns whether the page's controls are shown, which a question
-    folds."""
+    """Draws title and ways on.
+
+    Returns whether the page's controls are shown, which a question folds.
+    """
     last = len(lesson.steps) - 1
     controls = True
     with st.container(horizontal=True, vertical_alignment="center", key="lesson-head"):
@@ -220,17 +172,21 @@ def _head(lesson: Lesson, at: int, moved: bool) -> bool:
             menu.link(
                 sitemap.LESSONS, "All lessons", sitemap.PAGES[sitemap.LESSONS].icon, "content"
             )
-        leave: dict[str, Any] = {
-            "icon": ":material/close:",
-            "on_click": partial(session.change, lesson=None),
-        }
-        st.button("Leave the lesson", key="lesson-leave", type="tertiary", **leave)
+        st.button(
+            "Leave the lesson",
+            key="lesson-leave",
+            type="tertiary",
+            icon=":material/close:",
+            on_click=partial(session.change, lesson=None),
+        )
     return controls
 
 
 def after(lesson: Lesson) -> Lesson | None:
-    """The lesson after one; after one of the first hour, the next one of that hour if there is
-    one."""
+    """The lesson after one.
+
+    After one of the first hour, the next one of that hour if there is one.
+    """
     lessons = list(every()[0].values())
     if lesson not in lessons:
         return None
@@ -314,13 +270,16 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
         session.rerun()  # the page may speak
     st.markdown(f"*{plain(measured.asks)}*")
     if question.quantity == BUILD:
-        reached = (
-            f"{_RIGHT} First reached with {plain(note.chose)}. {plain(note.reason)}" if note else ""
-        )
-        st.markdown(reached or _BUILDING)
+        if note is None:
+            st.markdown(_BUILDING)
+        else:
+            reached = f"First reached with {plain(note.chose)}. {plain(note.reason)}"
+            st.markdown(f"{_RIGHT} {reached}")
         return
     names = [option.name for option in measured.options]
-    chosen = names.index(note.chose) if note and note.chose in names else None
+    chosen: int | None = None
+    if note is not None and note.chose in names:
+        chosen = names.index(note.chose)
     # a score that follows every choice would tell what is right
     lesson = find(step[0])
     seen = session.visit().lesson_notes.get(step[0], {})
@@ -329,12 +288,13 @@ def _question(opened: View, question: Question, at: Viewpoint, step: tuple[str, 
     )
     with st.container(horizontal=True, key="lesson-options"):
         for i, name in enumerate(names):
-            choose = partial(_choose, opened, measured, i, step, at)
-            look: dict[str, Any] = {
-                "type": "primary" if i == chosen else "secondary",
-                "on_click": choose,
-            }
-            st.button(plain(name), f"lesson.option.{i}", disabled=locked, **look)
+            st.button(
+                plain(name),
+                f"lesson.option.{i}",
+                type="primary" if i == chosen else "secondary",
+                on_click=partial(_choose, opened, measured, choice=i, step=step, at=at),
+                disabled=locked,
+            )
     if chosen is None and not is_check:
         st.markdown(f":gray[{LATER}]")
     elif chosen is not None and is_check:

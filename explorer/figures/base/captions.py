@@ -38,32 +38,32 @@ class Quantity:
 
 
 _EFFECT = Quantity(
-    "effect",
-    "share of the largest effect",
-    "|Δ log p| when a key is hidden from this head and query, by running again, as a share of the "
-    "largest on this map (or of 0.1 nats)",
-    "Δ log p %{customdata[1]:+.3f} nats",
-    "",
-    "Effects do not add up: another head may do the same work.",
+    name="effect",
+    share="share of the largest effect",
+    caption="|Δ log p| when a key is hidden from this head and query, by running again, as a share "
+    "of the largest on this map (or of 0.1 nats)",
+    hover="Δ log p %{customdata[1]:+.3f} nats",
+    words="",
+    limit="Effects do not add up: another head may do the same work.",
     sums=False,
 )
 QUANTITIES = {
     "weight": Quantity(
-        "weight",
-        "weight",
-        "weights",
-        "weight %{customdata[0]:.3f}",
-        "weights of words, summed over the pieces of a key, averaged over those of a query",
-        "A weight is a share, not how much it carried, nor how much it mattered.",
+        name="weight",
+        share="weight",
+        caption="weights",
+        hover="weight %{customdata[0]:.3f}",
+        words="weights of words, summed over the pieces of a key, averaged over those of a query",
+        limit="A weight is a share, not how much it carried, nor how much it mattered.",
     ),
     "carried": Quantity(
-        "carried",
-        "share carried",
-        "what keys carried, ‖α x W_V W_O‖, as shares of each row's sum",
-        "share carried %{customdata[0]:.3f}",
-        "what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the pieces "
-        "of a key, averaged over those of a query",
-        "What is long need not matter.",
+        name="carried",
+        share="share carried",
+        caption="what keys carried, ‖α x W_V W_O‖, as shares of each row's sum",
+        hover="share carried %{customdata[0]:.3f}",
+        words="what words carried, ‖α x W_V W_O‖ as shares of each row's sum, summed over the "
+        "pieces of a key, averaged over those of a query",
+        limit="What is long need not matter.",
     ),
     "effect": _EFFECT,
     "effect_on_all": replace(
@@ -76,7 +76,7 @@ QUANTITIES = {
     ),
 }
 
-MEASURES = tuple(name for name, each in QUANTITIES.items() if each.offered)
+MEASURES = tuple(name for name, quantity in QUANTITIES.items() if quantity.offered)
 """The measures that a visitor chooses from."""
 
 
@@ -87,14 +87,16 @@ def quantity(view: HeadMap) -> Quantity:
 
 def named(view: HeadMap) -> str:
     """ "read" or "predicted", the token that names rows: as the view says, else by its kind."""
-    usual = "predicted" if view.kind == "cross" and view.predicted_tokens is not None else "read"
-    return str(getattr(view, "named", usual))
+    predicts = view.kind == "cross" and view.predicted_tokens is not None
+    return str(getattr(view, "named", "predicted" if predicts else "read"))
 
 
 def hidden(view: HeadMap) -> np.ndarray:
     """The weight of each row that lies on hidden columns; zeros if the view hides nothing."""
     mass = getattr(view, "hidden", None)
-    return np.zeros(len(view.query_tokens), dtype=np.float32) if mass is None else np.asarray(mass)
+    if mass is None:
+        return np.zeros(len(view.query_tokens), dtype=np.float32)
+    return np.asarray(mass)
 
 
 def cell_names(view: HeadMap) -> tuple[list[str], list[str]]:
@@ -107,11 +109,11 @@ def cell_names(view: HeadMap) -> tuple[list[str], list[str]]:
 
 def row_sums(view: HeadMap) -> list[str]:
     """The sum of each row: `1.00`, or with hidden columns `0.88 + 0.12`."""
+    totals = view.weights.sum(1)
     aside = hidden(view)
-    return [
-        f"{total:.2f} + {mass:.2f}" if aside.any() else f"{total:.2f}"
-        for total, mass in zip(view.weights.sum(1), aside, strict=True)
-    ]
+    if not aside.any():
+        return [f"{total:.2f}" for total in totals]
+    return [f"{total:.2f} + {mass:.2f}" for total, mass in zip(totals, aside, strict=True)]
 
 
 def quote(token: str) -> str:
@@ -124,89 +126,89 @@ def quote_first(token: str) -> str:
     return labels.shorten(labels.display(token), 24)
 
 
-def _opening(view: HeadMap, row: int, role: str) -> tuple[list[str], str]:
-    """How a sentence about a row begins, and what it calls the head."""
-    name = labels.head_phrase(view.layer, view.head) + (f" ({role})" if role else "")
+def _opening(view: HeadMap, row: int) -> list[str]:
+    """How a sentence about a row begins."""
     read = quote(view.query_tokens[row])
     if view.predicted_tokens is None:
-        return ["For ", read], name
-    predicted = quote(view.predicted_tokens[row])
-    return ["Predicting ", predicted] if named(view) == "predicted" else [
-        "Having read ",
-        read,
-    ], name
+        return ["For ", read]
+    if named(view) == "predicted":
+        return ["Predicting ", quote(view.predicted_tokens[row])]
+    return ["Having read ", read]
+
+
+def _head_of(view: HeadMap, role: str) -> str:
+    """What a sentence calls the head."""
+    name = labels.head_phrase(view.layer, view.head)
+    return f"{name} ({role})" if role else name
 
 
 def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
     """One sentence about a row, with numbers, as alternating plain and emphasised parts."""
-    opening, name = _opening(view, row, role)
+    opening = _opening(view, row)
+    head = _head_of(view, role)
     if not view.mask[row].any():
-        return [*opening, f", {name} may attend to nothing: every key is masked."]
-    weights = view.weights[row]
-    measure = getattr(view, "measure", "weight")
-    best = int(np.argmax(weights))
-    on = quote(view.key_tokens[best])
-    most = float(weights[best])
-    if measure == "weight":
-        aside = float(hidden(view)[row])
-        left = (
-            "lies outside this window"
-            if not getattr(view, "reach", 0)
-            else "is taken by the Gaussian"
-        )
-        places = ((aside, "lies on hidden tokens"), (1 - float(weights.sum()) - aside, left))
-        rest = ", ".join(
-            f"{percent(share)} {where}" for share, where in places if share > OUTSIDE_FROM
-        )
-        start = f", {name} puts {percent(most)} of its weight on "
-        return [*opening, start, on, f" ({rest})." if rest else "."]
-    if measure == "carried":
-        return [
-            *opening,
-            f", {name} carries most from ",
-            on,
-            f": {percent(most)} of the summed lengths.",
-        ]
-    if measure in ("effect", "effect_on_all"):
-        change = float(view.measured[row][best]) if view.measured is not None else 0.0
-        if abs(change) < NO_EFFECT:
-            return [*opening, f", no single key of {name} makes a difference of {NO_EFFECT} nats."]
-        if view.predicted_tokens is None:
-            all_of_it = f": log p of the translation's tokens changes by {change:.2f} nats in sum."
-            return [*opening, f", {name} is missed most without ", on, all_of_it]
-        nats = (
-            f"{'less' if change < 0 else 'more'} probable, Δ log p {labels.number(change, '+.2f')} "
-            "nats."
-        )
-        return [*opening, f", most changes if {name} does not see ", on, f": the token gets {nats}"]
-    return [
-        *opening,
-        f", {name} has its largest number at ",
-        on,
-        f": {quantity(view).share} {most:.2f}.",
-    ]
+        return [*opening, f", {head} may attend to nothing: every key is masked."]
+    best = int(np.argmax(view.weights[row]))
+    largest = float(view.weights[row, best])
+    key = quote(view.key_tokens[best])
+    match getattr(view, "measure", "weight"):
+        case "weight":
+            start = f", {head} puts {percent(largest)} of its weight on "
+            return [*opening, start, key, f"{_remainder(view, row)}."]
+        case "carried":
+            share = f": {percent(largest)} of the summed lengths."
+            return [*opening, f", {head} carries most from ", key, share]
+        case "effect" | "effect_on_all":
+            change = float(view.measured[row][best]) if view.measured is not None else 0.0
+            summed = view.predicted_tokens is None
+            return [*opening, *_effect(head, key, change, summed=summed)]
+        case _:
+            number = f": {quantity(view).share} {largest:.2f}."
+            return [*opening, f", {head} has its largest number at ", key, number]
+
+
+def _remainder(view: HeadMap, row: int) -> str:
+    """Where the weight of a row lies that is on none of the keys, in brackets; empty for none."""
+    aside = float(hidden(view)[row])
+    left = 1 - float(view.weights[row].sum()) - aside
+    lost = "is taken by the Gaussian" if getattr(view, "reach", 0) else "lies outside this window"
+    shares = ((aside, "lies on hidden tokens"), (left, lost))
+    texts = [f"{percent(share)} {where}" for share, where in shares if share > OUTSIDE_FROM]
+    return f" ({', '.join(texts)})" if texts else ""
+
+
+def _effect(head: str, key: str, change: float, *, summed: bool) -> list[str]:
+    """How a sentence ends on the key that a head misses most: for a token, or in sum for all."""
+    if abs(change) < NO_EFFECT:
+        return [f", no single key of {head} makes a difference of {NO_EFFECT} nats."]
+    if summed:
+        in_sum = f": log p of the translation's tokens changes by {change:.2f} nats in sum."
+        return [f", {head} is missed most without ", key, in_sum]
+    direction = "less" if change < 0 else "more"
+    nats = f"{direction} probable, Δ log p {labels.number(change, '+.2f')} nats."
+    return [f", most changes if {head} does not see ", key, f": the token gets {nats}"]
 
 
 def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
     """The sentences of a head whose output is replaced by zeros: its weights reach nothing."""
-    openings = (_opening(view, row, role) for row in range(len(view.query_tokens)))
-    off = "is off: its output is 0, so these weights reach nothing."
-    return [[*opening, f", {name} {off}"] for opening, name in openings]
+    ending = f", {_head_of(view, role)} is off: its output is 0, so these weights reach nothing."
+    return [[*_opening(view, row), ending] for row in range(len(view.query_tokens))]
 
 
 def notes(view: HeadMap) -> dict[int, str]:
-    """Notes on single rows (of the window, from 0): weight on hidden tokens, weight on a special
-    token."""
-    found = dict[int, str]()
+    """Notes on single rows (of the window, from 0): weight on a special token, on hidden tokens."""
+    notes = dict[int, str]()
     special = [i for i, token in enumerate(view.key_tokens) if words.is_special(token)]
     for row, (weights, aside) in enumerate(zip(view.weights, hidden(view), strict=True)):
-        on = [view.key_tokens[i] for i in special if weights[i] > RESTS_FROM]
-        if on and quantity(view) is QUANTITIES["weight"]:
-            found[row] = f"over half of this row's weight lies on {on[0]}, not on a word"
+        texts = list[str]()
+        resting = [view.key_tokens[i] for i in special if weights[i] > RESTS_FROM]
+        if resting and quantity(view) is QUANTITIES["weight"]:
+            texts.append(f"over half of this row's weight lies on {resting[0]}, not on a word")
         if aside > 0:
-            lies = f"{percent(float(aside))} of this row lies on hidden tokens"
-            found[row] = f"{found[row]} · {lies}" if row in found else lies
-    return found
+            texts.append(f"{percent(float(aside))} of this row lies on hidden tokens")
+        if texts:
+            notes[row] = " · ".join(texts)
+    return notes
 
 
 def place(view: HeadMap) -> str:
@@ -222,13 +224,14 @@ def caption(
 ) -> str:
     """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later."""
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
-    quantity = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
-    return f"{place(view)}{{step}} · {quantity} · {view.model} ({NORMS[view.norm]})"
+    numbers = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
+    return f"{place(view)}{{step}} · {numbers} · {view.model} ({NORMS[view.norm]})"
 
 
 def quantity_name(view: HeadMap) -> str:
     """Meaning of the numbers of a view."""
-    return quantity(view).words if view.scores is None else quantity(view).caption
+    merged = view.scores is None
+    return quantity(view).words if merged else quantity(view).caption
 
 
 def summary(view: HeadMap, links: int = 5) -> str:
@@ -245,20 +248,20 @@ def summary(view: HeadMap, links: int = 5) -> str:
 def row_summaries(view: HeadMap, links: int = 3) -> list[str]:
     """Every row in words, with its largest values: the text alternatives of its bars."""
     queries, keys = cell_names(view)
-    found = []
+    summaries = []
     for name, row in zip(queries, view.weights, strict=True):
         largest = [j for j in np.argsort(-row, kind="stable")[:links] if row[j] > 0]
         values = "; ".join(f"{keys[j]}: {row[j]:.2f}" for j in largest)
-        found.append(f"Largest of {name}: {values or 'none'}.")
-    return found
+        summaries.append(f"Largest of {name}: {values or 'none'}.")
+    return summaries
 
 
 def window_note(window: object, whole: tuple[int, int] | None = None) -> str:
     """Says which part of a long matrix is drawn; empty if all of it is drawn."""
     sides = ("query_start", "query_stop", "key_start", "key_stop")
     q0, q1, k0, k1 = (getattr(window, name) for name in sides)
-    all_of_it = max(q1, k1) < 64 if whole is None else (q1, k1) == whole
-    if q0 == 0 and k0 == 0 and all_of_it:
+    ends_last = max(q1, k1) < 64 if whole is None else (q1, k1) == whole
+    if q0 == 0 and k0 == 0 and ends_last:
         return ""
     return f" · queries {labels.count(q0)}–{q1}, keys {labels.count(k0)}–{k1}"
 
@@ -277,33 +280,54 @@ def badge(audit: AuditReport, derived: bool = False) -> Badge:
     Its title says what stands behind it: the basis, the largest errors, what was not checked, the
     changes.
     """
-    origin, proved = ("imported file, ", "consistent") if audit.imported else ("", "verified")
-    passed = audit.claim.format(proved) or (f"from a {proved} trace" if derived else proved)
-    count = len(audit.changes)
-    failed = [check.name for check in audit.checks if not check.passed]
-    only_sums = bool(failed) and all(" sum to " in name for name in failed)
-    denied = "does not sum up" if only_sums else f"not {proved}"
-    text = f"✓ {origin}{passed}" if audit.passed else f"✗ {origin}{denied}"
-    text += f", with {count} change{'s' * (count > 1)}" if count else ""
+    return {
+        "passed": bool(audit.passed),
+        "text": _verdict(audit, derived),
+        "title": _evidence(audit),
+    }
+
+
+def _failed(audit: AuditReport) -> list[str]:
+    """The names of the checks that fail."""
+    return [check.name for check in audit.checks if not check.passed]
+
+
+def _verdict(audit: AuditReport, derived: bool) -> str:
+    """The outcome of an audit in a few words, with the number of changes."""
+    proved = "consistent" if audit.imported else "verified"
+    origin = "imported file, " if audit.imported else ""
+    if not audit.passed:
+        text = f"✗ {origin}{_denial(audit, proved)}"
+    elif audit.claim:
+        text = f"✓ {origin}{audit.claim.format(proved)}"
+    elif derived:
+        text = f"✓ {origin}from a {proved} trace"
+    else:
+        text = f"✓ {origin}{proved}"
+    if audit.changes:
+        text += f", with {labels.counted(len(audit.changes), 'change')}"
     if audit.passed and audit.skipped:
         text += f"; {' and '.join(audit.skipped)} not checked"
-    rows, outputs = (
-        max((float(check.value) for check in audit.checks if check.name == name), default=None)
-        for name in ("row sums", "outputs")
-    )
-    if audit.imported:
-        passed = "its parts agree, but it cannot prove that a model computed them"
-        basis = (
-            "Recomputed from a file, which can only be checked against itself: "
-            f"{passed if audit.passed else 'a check fails'}. Its log-probabilities, the norms of "
-            "its values, its type of numbers, and its model's name and hash are as recorded."
-        )
-    else:
-        placed = " A second pass found every layer, head and step in its place." * audit.placed
-        basis = "" if rows is None else f"Recomputed from what the model recorded.{placed}"
-    texts = [basis, *audit.proofs]
+    return text
+
+
+def _denial(audit: AuditReport, proved: str) -> str:
+    """What is not so, of an audit that did not pass."""
+    failed = _failed(audit)
+    if failed and all(" sum to " in name for name in failed):
+        return "does not sum up"
+    return f"not {proved}"
+
+
+def _evidence(audit: AuditReport) -> str:
+    """What stands behind the outcome of an audit, in sentences."""
+    rows = _largest(audit, "row sums")
+    outputs = _largest(audit, "outputs")
+    failed = _failed(audit)
     if failed:
         texts = [f"These checks fail: {', '.join(dict.fromkeys(failed))}."]
+    else:
+        texts = [_basis(audit, measured=rows is not None), *audit.proofs]
     if rows is not None and outputs is not None:
         texts.append(
             f"Largest row-sum error {labels.scientific(rows)}; largest difference between "
@@ -313,4 +337,26 @@ def badge(audit: AuditReport, derived: bool = False) -> Badge:
         texts.append(f"Not checked, as the model is not here: {'; '.join(audit.unmade)}.")
     if audit.changes:
         texts.append(f"Changed in this run: {labels.without_starts('; '.join(audit.changes))}.")
-    return {"passed": bool(audit.passed), "text": text, "title": " ".join(filter(None, texts))}
+    return " ".join(filter(None, texts))
+
+
+def _largest(audit: AuditReport, name: str) -> float | None:
+    """The largest value of the checks of a name; None without any."""
+    return max((float(check.value) for check in audit.checks if check.name == name), default=None)
+
+
+def _basis(audit: AuditReport, *, measured: bool) -> str:
+    """What an audit compared: the numbers of a file, or what the model recorded, if measured."""
+    if audit.imported:
+        agrees = "its parts agree, but it cannot prove that a model computed them"
+        return (
+            "Recomputed from a file, which can only be checked against itself: "
+            f"{agrees if audit.passed else 'a check fails'}. Its log-probabilities, the norms of "
+            "its values, its type of numbers, and its model's name and hash are as recorded."
+        )
+    if not measured:
+        return ""
+    basis = "Recomputed from what the model recorded."
+    if audit.placed:
+        basis += " A second pass found every layer, head and step in its place."
+    return basis

@@ -1,5 +1,4 @@
-"""Tokens, positions, layers and heads as they are written for people, who count from 1
-(`count`)."""
+"""Tokens, positions, layers and heads as people read them, who count from 1 (`count`)."""
 
 import math
 import re
@@ -34,8 +33,7 @@ _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "#": "&#35;"})
 
 
 def count(index: int) -> int:
-    """Turns a position, layer or head counted from 0 (programs) into one counted from 1
-    (people)."""
+    """Turns a position, layer or head counted from 0, as in programs, into one counted from 1."""
     return index + 1
 
 
@@ -51,13 +49,15 @@ def head_phrase(layer: int, head: int) -> str:
 
 def aligner(heads: Sequence[tuple[int, int]], rows: str) -> str:
     """Name of an alignment, after “the”: `alignment head (head 2 of layer 1, row that reads)`."""
-    row = "row that reads the word" if rows == "read" else "row that predicts the word"
+    verb = "reads" if rows == "read" else "predicts"
+    row = f"row that {verb} the word"
     if len(heads) == 1:
         return f"alignment head ({head_phrase(*heads[0])}, {row})"
     first = count(heads[0][0])
     last = count(heads[-1][0])
-    layers = f"layer {first}" if first == last else f"layers {first} to {last}"
-    return f"mean over all heads of {layers} ({row})"
+    if first == last:
+        return f"mean over all heads of layer {first} ({row})"
+    return f"mean over all heads of layers {first} to {last} ({row})"
 
 
 def without_starts(text: str) -> str:
@@ -66,45 +66,63 @@ def without_starts(text: str) -> str:
 
 
 def number(value: float, form: str = ".2f") -> str:
-    """A number with a true minus sign, which is as wide as a plus and breaks no line; a zero has no
-    sign."""
+    """A number with a true minus sign, which is as wide as a plus and breaks no line.
+
+    A zero has no sign.
+    """
     text = format(value, form)
-    return text.replace("-", "−") if text.strip("+-0.%") else text.lstrip("+-")
+    if not text.strip("+-0.%"):
+        return text.lstrip("+-")
+    return text.replace("-", "−")
 
 
 def times(nats: float) -> str:
-    """A difference of log-probabilities as a factor: `180,000 times less probable`; empty below a
-    tenth."""
+    """A difference of log-probabilities as a factor, such as `180,000 times less probable`.
+
+    It is empty if the factor is below 1.1.
+    """
     factor = math.exp(min(abs(nats), 700))
     if factor < 1.1:
         return ""
-    digits = max(1 - math.floor(math.log10(factor)), -300)
-    written = f"{factor:.1f}" if factor < 10 else f"{round(factor, digits):,.0f}"
-    return (
-        f"{written if factor < 1e9 else scientific(factor)} times {'less' if nats < 0 else 'more'} "
-        "probable"
-    )
+    direction = "less" if nats < 0 else "more"
+    return f"{_factor(factor)} times {direction} probable"
+
+
+def _factor(factor: float) -> str:
+    """A factor from 1 up with two digits that count."""
+    if factor < 10:
+        return f"{factor:.1f}"
+    if factor < 1e9:
+        return f"{round(factor, 1 - math.floor(math.log10(factor))):,.0f}"
+    return scientific(factor)
 
 
 def signs(tokens: Iterable[str]) -> str:
     """What the signs mean that stand in some pieces, in a sentence; empty if none does."""
     text = "".join(pieces(list(dict.fromkeys(tokens))))
-    found = "; ".join(f"“{sign}” {means}" for sign, means in SIGNS.items() if sign in text)
-    return found and f"{found}."
+    meanings = "; ".join(f"“{sign}” {means}" for sign, means in SIGNS.items() if sign in text)
+    return meanings and f"{meanings}."
 
 
 def scientific(value: float) -> str:
     """A number as one digit with a decimal and a power of ten: `5.4 × 10⁻¹⁵`."""
+    if not value:
+        return "0"
     digits, _, power = format(value, ".1e").partition("e")
-    return f"{digits.replace('-', '−')} × 10{str(int(power)).translate(RAISED)}" if value else "0"
+    return f"{digits.replace('-', '−')} × 10{str(int(power)).translate(RAISED)}"
 
 
 def telling(value: float) -> str:
-    """A weight with two digits after the point, or as many as its first digit needs; "0" for
-    rounding."""
+    """A weight with two digits after the point, or as many as its first digit needs.
+
+    What is no more than rounding is "0".
+    """
     if value < ROUNDING:
         return "0"
-    return f"{value:.2f}" if value >= 0.005 else f"{value:.{-math.floor(math.log10(value))}f}"
+    digits = 2
+    if value < 0.005:
+        digits = -math.floor(math.log10(value))
+    return f"{value:.{digits}f}"
 
 
 def percent(share: float) -> str:
@@ -114,27 +132,35 @@ def percent(share: float) -> str:
         return f"<0.1{PER_CENT}"
     if 99.5 <= value < 100 and share < 1:
         return f"{math.floor(10 * value) / 10:g}{PER_CENT}"
-    return format(value, ".1f" if 0 < value < 1 else ".0f") + PER_CENT
+    digits = 1 if 0 < value < 1 else 0
+    return f"{value:.{digits}f}{PER_CENT}"
 
 
 def chance(log_prob: float) -> str:
     """A probability by its logarithm, as `percent` writes it; a dash if it is not known."""
-    return "–" if log_prob != log_prob else percent(min(1.0, math.exp(log_prob)))
+    if math.isnan(log_prob):
+        return "–"
+    return percent(min(1.0, math.exp(log_prob)))
 
 
 def moved(value: float) -> str:
-    """A difference with its sign and as many digits as `telling` gives it; "not known" if it is
-    none."""
-    if value != value:
+    """A difference with its sign and as many digits as `telling` gives it; "not known" for NaN."""
+    if math.isnan(value):
         return "not known"
-    sign = "" if abs(value) < ROUNDING else "+" if value > 0 else "−"
+    if abs(value) < ROUNDING:
+        return telling(abs(value))
+    sign = "+" if value > 0 else "−"
     return sign + telling(abs(value))
 
 
 def escape(text: str) -> str:
-    """Escapes the characters that Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for
-    colours."""
+    """Escapes what Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
     return text.translate(_ESCAPES)
+
+
+def bold(text: str, emphasised: bool = True) -> str:
+    """A text in Plotly's markup, bold if it is emphasised."""
+    return f"<b>{text}</b>" if emphasised else text
 
 
 @lru_cache(4096, typed=True)
@@ -148,37 +174,42 @@ def display(token: str) -> str:
         return " ".join(
             words.BYTE_PIECE.sub(words.byte_text, token.removeprefix(WORD_START)).split()
         )
+    if not token:
+        return "◌"
     text = token.removeprefix(WORD_START)
     if not text:
-        return "◦" if token else "◌"
+        return "◦"
     if text.isspace():
         return "◦" * len(text)
-    return "".join(
-        f"U+{ord(each):04X}" if unicodedata.category(each) in _UNSEEN else each
-        for each in text.replace(WORD_START, "◦")
-    )
+    return "".join(map(_visible, text.replace(WORD_START, "◦")))
+
+
+def _visible(letter: str) -> str:
+    """A character, or the code of one that nobody sees."""
+    return f"U+{ord(letter):04X}" if unicodedata.category(letter) in _UNSEEN else letter
 
 
 @lru_cache(4096, typed=True)
 def piece(token: str) -> str:
-    """As `display`, marked if a digit, or a letter of a script with cases, begins without a
-    space."""
+    """As `display`; a digit, or a letter of a script with cases, is marked without a space."""
     first = token[:1]
     joined = not words.is_special(token) and (first.isdigit() or first.lower() != first.upper())
     return JOINED * joined + display(token)
 
 
 def pieces(tokens: Sequence[str]) -> list[str]:
-    """Writes the tokens of a sequence; marks none if they are whole words, and never the first
-    one."""
+    """Writes the tokens of a sequence; marks none if they are words, and never the first one."""
     spaced = any(token.startswith(WORD_START) for token in tokens)
-    return [piece(token) if spaced and i else display(token) for i, token in enumerate(tokens)]
+    write = piece if spaced else display
+    return [*map(display, tokens[:1]), *map(write, tokens[1:])]
 
 
 @lru_cache(4096)
 def shorten(text: str, limit: int = CUT) -> str:
     """Cuts a text after `limit` characters and marks the cut with an ellipsis."""
-    return text if len(text) <= limit else text[:limit] + "…"
+    if len(text) <= limit:
+        return text
+    return text[:limit] + "…"
 
 
 def short(token: str, limit: int = CUT) -> str:
@@ -206,24 +237,25 @@ def fitted(text: str, room: float) -> str:
     """Cuts a text so that, ellipsis included, it is no wider than `room` times the font size."""
     if width(text) <= room:
         return text
-    kept = 0
-    while width(text[: kept + 1]) + width("…") <= room:
-        kept += 1
-    return text[:kept] + "…"
+    length = 0
+    while width(text[: length + 1]) + width("…") <= room:
+        length += 1
+    return text[:length] + "…"
 
 
 def counted(number: int, noun: str) -> str:
     """A number with its noun, which gets an s unless it is one: "1 layer", "2 layers"."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    ending = "" if number == 1 else "s"
+    return f"{number} {noun}{ending}"
 
 
 def occurrences(tokens: Sequence[str]) -> list[int | None]:
     """Numbers repeated tokens from 1 in reading order; a token that occurs once gets None."""
-    shown = pieces(tokens)
-    totals = Counter(shown)
+    texts = pieces(tokens)
+    totals = Counter(texts)
     seen = Counter[str]()
     numbers: list[int | None] = []
-    for text in shown:
+    for text in texts:
         seen[text] += 1
         numbers.append(seen[text] if totals[text] > 1 else None)
     return numbers
@@ -237,13 +269,14 @@ def names(tokens: Sequence[str], room: float | None = None) -> list[str]:
     result = []
     for text, number in zip(pieces(tokens), occurrences(tokens), strict=True):
         index = "" if number is None else str(number).translate(_SUBSCRIPTS)
-        result.append((text if room is None else fitted(text, room - width(index))) + index)
+        if room is not None:
+            text = fitted(text, room - width(index))
+        result.append(text + index)
     return result
 
 
 def row_names(query_tokens: Sequence[str], predicted_tokens: Sequence[str] | None) -> list[str]:
-    """Names of rows in words: the query, or for decoder rows the token read and the token
-    predicted."""
+    """Names of rows in words: the query, or for decoder rows the tokens read and predicted."""
     read = names(query_tokens)
     if predicted_tokens is None:
         return [f"query {name}" for name in read]

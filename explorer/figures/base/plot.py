@@ -1,17 +1,15 @@
-"""What every figure is put together from: axes, traces, texts, frames, places to click, a
-legend."""
+"""What figures are put together from: axes, traces, texts, frames, places to click, a legend."""
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
 from explorer.figures.base import labels, style
 
-Spec = dict[str, Any]
-Numbers = Sequence[Any] | np.ndarray
+Spec = style.Spec
+Numbers = Sequence[object] | np.ndarray
 STILL: Spec = {
     "fixedrange": True,
     "showgrid": False,
@@ -21,10 +19,10 @@ STILL: Spec = {
 }
 """An axis that a visitor cannot move, and of which nothing but its names is seen."""
 HIDDEN = STILL | {"visible": False}
-CLICKS = {"clickmode": "event+select", "hovermode": "closest"}
+CLICKS: Spec = {"clickmode": "event+select", "hovermode": "closest"}
 """The layout of a figure whose points can be clicked."""
-SEEN: Spec = {each: {"marker": {"opacity": 1}} for each in ("selected", "unselected")}
-UNSEEN: Spec = {each: {"marker": {"opacity": 0}} for each in ("selected", "unselected")}
+SEEN: Spec = {state: {"marker": {"opacity": 1}} for state in ("selected", "unselected")}
+UNSEEN: Spec = {state: {"marker": {"opacity": 0}} for state in ("selected", "unselected")}
 """The marks of a trace stay as they are after a click: seen, or unseen."""
 BESIDE: Spec = {"textposition": "middle right", "textfont": {"size": 10}, "cliponaxis": False}
 """Texts at the right of their points."""
@@ -36,17 +34,19 @@ def named_axis(
     every: int = 1,  # step between the names that are drawn
     down: bool = False,  # whether they go from the top down
     edge: float = 0.5,  # what is seen beyond the first and the last
-    **more: Any,
+    **more: object,
 ) -> Spec:
     """An axis of names."""
-    shown = range(0, len(names), every)
-    ends = [-edge, len(names) - 1 + edge]
+    places = list(range(0, len(names), every))
     ticks = {
-        "tickvals": list(shown),
-        "ticktext": [names[at] for at in shown],
+        "tickvals": places,
+        "ticktext": [names[place] for place in places],
         "tickfont": {"size": size},
     }
-    return {**STILL, "tickmode": "array", **ticks, "range": ends[::-1] if down else ends, **more}
+    ends = [-edge, len(names) - 1 + edge]
+    if down:
+        ends.reverse()
+    return {**STILL, "tickmode": "array", **ticks, "range": ends, **more}
 
 
 def token_axis(
@@ -54,20 +54,23 @@ def token_axis(
     size: int = style.SIZE,  # of the map, in px
     count: int | None = None,  # number of cells on the map's longer side, if the cells are square
     room: float = labels.ROOM,  # widest name, in multiples of its font size
-    **more: Any,
+    **more: object,
 ) -> Spec:
     """An axis with tokens at the numeric positions 0, 1, …, so that equal tokens stay separate."""
-    count = len(tokens) if count is None else count
+    if count is None:
+        count = len(tokens)
     letters, every = style.lettering(count, size)
     names = [labels.escape(name) for name in labels.names(tokens, room)]
-    return named_axis(names, letters, every, ticklabelstandoff=3, **more)
+    return {**named_axis(names, letters, every, ticklabelstandoff=3), **more}
 
 
-def number_axis(title: str = "", size: int = 11, standoff: int | None = 6, **more: Any) -> Spec:
+def number_axis(title: str = "", size: int = 11, standoff: int | None = 6, **more: object) -> Spec:
     """An axis of numbers with a faint grid; `standoff` are px from its numbers to its title."""
-    text = {"title": {"text": title, "font": {"size": size}, "standoff": standoff}} if title else {}
+    axis: Spec = {"tickfont": {"size": 10}}
+    if title:
+        axis["title"] = {"text": title, "font": {"size": size}, "standoff": standoff}
     grid = {"gridcolor": style.GRID, "zeroline": False, "fixedrange": True, "automargin": False}
-    return {"tickfont": {"size": 10}, **text, **grid, **more}
+    return {**axis, **grid, **more}
 
 
 def noted(notes: Sequence[str]) -> Spec:
@@ -77,12 +80,14 @@ def noted(notes: Sequence[str]) -> Spec:
 
 
 def heat(
-    z: np.ndarray, ends: tuple[float, float], colours: Sequence[tuple[float, str]], **more: Any
+    z: np.ndarray, ends: tuple[float, float], colours: Sequence[tuple[float, str]], **more: object
 ) -> Spec:
     """Cells (rows, columns) in colours."""
+    if z.dtype != np.uint8:
+        z = np.ascontiguousarray(z, np.float32)
     return {
         "type": "heatmap",
-        "z": z if z.dtype == np.uint8 else np.ascontiguousarray(z, np.float32),
+        "z": z,
         "zmin": ends[0],
         "zmax": ends[1],
         "colorscale": colours,
@@ -91,23 +96,34 @@ def heat(
     }
 
 
-def bars(lengths: Numbers, colour: str | Sequence[str], across: bool = True, **more: Any) -> Spec:
-    """Bars at 0, 1, …: `across` the figure, from the left, or upright; a `text` stands at its bar's
-    end."""
+def bars(
+    lengths: Numbers, colour: str | Sequence[str], across: bool = True, **more: object
+) -> Spec:
+    """Bars at 0, 1, …: `across` the figure, from the left, or upright.
+
+    A `text` stands at its bar's end.
+    """
     places = list(range(len(lengths)))
-    values = lengths
-    axes = {"orientation": "h", "x": values, "y": places} if across else {"x": places, "y": values}
-    ends = {"textposition": "outside", "cliponaxis": False} if "text" in more else {}
-    return {"type": "bar", **axes, "marker": {"color": colour}, **ends, **more}
+    bar: Spec = {"type": "bar"}
+    if across:
+        bar |= {"orientation": "h", "x": lengths, "y": places}
+    else:
+        bar |= {"x": places, "y": lengths}
+    bar["marker"] = {"color": colour}
+    if "text" in more:
+        bar |= {"textposition": "outside", "cliponaxis": False}
+    return bar | more
 
 
-def points(x: Numbers, y: Numbers, mode: str = "markers", **more: Any) -> Spec:
+def points(x: Numbers, y: Numbers, mode: str = "markers", **more: object) -> Spec:
     """Points of a plane as marks, lines or texts; without a `hovertemplate` they tell nothing."""
-    told = {} if {"hovertemplate", "hoverinfo"} & set(more) else {"hoverinfo": "skip"}
-    return {"type": "scatter", "mode": mode, "x": x, "y": y, **told, **more}
+    marks: Spec = {"type": "scatter", "mode": mode, "x": x, "y": y}
+    if more.keys().isdisjoint({"hovertemplate", "hoverinfo"}):
+        marks["hoverinfo"] = "skip"
+    return marks | more
 
 
-def nothing(**more: Any) -> Spec:
+def nothing(**more: object) -> Spec:
     """A trace without points, for an axis or a legend that needs one."""
     return {"type": "scatter", "x": [None], "y": [None], **more}
 
@@ -120,22 +136,21 @@ def curve(
     colour: str,
     dash: str = "solid",
     width: float = 2,
-    **more: Any,
+    mode: str = "lines",
+    **more: object,
 ) -> Spec:
     """A line."""
-    look = {"name": labels.escape(name), "line": {"color": colour, "dash": dash, "width": width}}
-    return points(x, y, **{"mode": "lines", "hovertemplate": hover, **look, **more})
+    line = {"color": colour, "dash": dash, "width": width}
+    drawn = points(x, y, mode, hovertemplate=hover, name=labels.escape(name), line=line)
+    return drawn | more
 
 
 def targets(
-    x: Numbers, y: Numbers, data: Sequence[Any], notes: Sequence[str], side: float, **more: Any
+    x: Numbers, y: Numbers, data: Sequence[object], notes: Sequence[str], side: float
 ) -> Spec:
-    """Unseen squares of `side` px that take pointer and click; Streamlit reports no clicks on
-    heatmaps."""
+    """Unseen squares of `side` px for pointer and click: Streamlit reports none on heatmaps."""
     look = {"symbol": "square", "size": side, "opacity": 0, "color": "rgba(128,128,128,1)"}
-    return points(
-        x, y, customdata=data, marker=look, showlegend=False, **noted(notes), **UNSEEN, **more
-    )
+    return points(x, y, customdata=data, marker=look, showlegend=False, **noted(notes), **UNSEEN)
 
 
 def error(below: Numbers, above: Numbers) -> Spec:
@@ -151,7 +166,7 @@ def rectangle(
     bottom: float,
     colour: str = style.FRAME,
     width: float = 2,
-    **more: Any,
+    **more: object,
 ) -> Spec:
     """A frame around cells."""
     line = {"color": colour, "width": width}
@@ -161,14 +176,13 @@ def rectangle(
 def stroke(*, dash: str = "dot", width: float = 1, colour: str = style.LINE, **at: float) -> Spec:
     """A thin line through the whole figure: upright at `x`, or level at `y`."""
     ((axis, place),) = at.items()
+    through = {"x": "y", "y": "x"}[axis]
     ends: Spec = {f"{axis}0": place, f"{axis}1": place}
-    ends |= (
-        {"y0": 0, "y1": 1, "yref": "paper"} if axis == "x" else {"x0": 0, "x1": 1, "xref": "paper"}
-    )
+    ends |= {f"{through}0": 0, f"{through}1": 1, f"{through}ref": "paper"}
     return {"type": "line", **ends, "line": {"color": colour, "width": width, "dash": dash}}
 
 
-def note(text: str, x: float, y: float, size: int = 11, **more: Any) -> Spec:
+def note(text: str, x: float, y: float, size: int = 11, **more: object) -> Spec:
     """A text in a figure, in Plotly's markup."""
     return {"text": text, "x": x, "y": y, "showarrow": False, "font": {"size": size}, **more}
 
@@ -176,8 +190,7 @@ def note(text: str, x: float, y: float, size: int = 11, **more: Any) -> Spec:
 def colour_bar(
     ticks: dict[float, str], length: float, size: int = 10, title: str = "", air: int = 6
 ) -> Spec:
-    """A thin colour bar under a map: escaped texts by value, share of the map's width, px of
-    `air`."""
+    """A thin colour bar under a map: escaped texts by value, share of its width, px of `air`."""
     place = {
         "orientation": "h",
         "x": 0,
@@ -188,26 +201,21 @@ def colour_bar(
         "ypad": air,
     }
     look = {"len": length, "thickness": 8, "outlinewidth": 0, "tickfont": {"size": size}}
-    text = {"title": {"text": title, "side": "top", "font": {"size": size}}} if title else {}
-    return {**place, **look, "tickvals": list(ticks), "ticktext": list(ticks.values()), **text}
+    bar: Spec = {**place, **look, "tickvals": list(ticks), "ticktext": list(ticks.values())}
+    if title:
+        bar["title"] = {"text": title, "side": "top", "font": {"size": size}}
+    return bar
 
 
-def legend(size: int = 11, top: bool = True, **more: Any) -> Spec:
+def legend(size: int = 11, top: bool = True, **more: object) -> Spec:
     """The layout of a level legend: along the upper edge of the figure, or just above the axes."""
-    place = (
-        {"y": 1, "yanchor": "top", "yref": "container"} if top else {"y": 1.02, "yanchor": "bottom"}
-    )
-    quiet = {"itemclick": False, "itemdoubleclick": False, "traceorder": "normal"} if top else {}
-    look = {
-        "orientation": "h",
-        "x": 0,
-        "xanchor": "left",
-        "font": {"size": size},
-        **place,
-        **quiet,
-        **more,
-    }
-    return {"showlegend": True, "legend": look}
+    look: Spec = {"orientation": "h", "x": 0, "xanchor": "left", "font": {"size": size}}
+    if top:
+        look |= {"y": 1, "yanchor": "top", "yref": "container"}
+        look |= {"itemclick": False, "itemdoubleclick": False, "traceorder": "normal"}
+    else:
+        look |= {"y": 1.02, "yanchor": "bottom"}
+    return {"showlegend": True, "legend": look | more}
 
 
 def spec(
@@ -216,18 +224,16 @@ def spec(
     y: Spec,
     height: int,
     around: tuple[int, int, int, int] = (0, 0, 0, 0),
-    **more: Any,
+    **more: object,
 ) -> Spec:
-    """A figure as plain values; `around` are px on the left, at the top, on the right, at the
-    bottom."""
-    frames = more.pop("frames", None)
+    """A figure as plain values; `around` are px at the left, the top, the right and the bottom."""
     layout = {
         "xaxis": x,
         "yaxis": y,
         "height": height,
         "margin": dict(zip("ltrb", around, strict=True)),
     }
-    return style.spec(data, layout | more, frames)
+    return style.spec(data, layout | more)
 
 
 def figure(
@@ -236,7 +242,7 @@ def figure(
     y: Spec,
     height: int,
     around: tuple[int, int, int, int] = (0, 0, 0, 0),
-    **more: Any,
+    **more: object,
 ) -> go.Figure:
     """`spec` as a figure."""
     return style.figure(spec(data, x, y, height, around, **more))
@@ -245,12 +251,15 @@ def figure(
 def list_axes(
     names: Sequence[str], ends: tuple[float, float], rows: int | None = None
 ) -> tuple[Spec, Spec]:
-    """The axes of a list with level bars: escaped names from the top down, in the room of so many
-    `rows`."""
+    """The axes of a list with level bars: escaped names from the top down.
+
+    They have the room of so many `rows`.
+    """
+    across = {**HIDDEN, "range": list(ends)}
     down = named_axis(names, 12, down=True, edge=0.6)
-    return {**HIDDEN, "range": list(ends)}, down if rows is None else down | {
-        "range": [rows - 0.4, -0.6]
-    }
+    if rows is not None:
+        down["range"] = [rows - 0.4, -0.6]
+    return across, down
 
 
 NUMBER = re.compile(r"\d[.,]\d|\d\s?%")
@@ -259,40 +268,52 @@ _WHOLE = re.compile(r"[+−-]?\d+")
 _ENDS = re.compile(r": Σ = .*")
 
 
-def quiet(spec: dict[str, Any]) -> dict[str, Any]:
+def quiet(spec: Spec) -> Spec:
     """The figure without written numbers; clicks on its marks still count."""
     layout = dict(spec["layout"])
     if "annotations" in layout:
         layout["annotations"] = [
-            each | {"text": _without(each.get("text"))} for each in layout["annotations"]
+            note | {"text": _without(note.get("text"))} for note in layout["annotations"]
         ]
     if "title" in layout:
-        layout["title"] = layout["title"] | {
-            "text": _ENDS.sub("", layout["title"].get("text") or "")
-        }
-    frames = [
-        frame | {"layout": {"title": {"text": _ENDS.sub("", frame["layout"]["title"]["text"])}}}
-        if "title" in frame.get("layout", {})
-        else frame
-        for frame in spec.get("frames") or ()
-    ]
-    data = []
-    for trace in spec["data"]:
-        left = {
-            name: trace[name]
-            for name in trace
-            if name not in ("hovertemplate", "hovertext", "text")
-        }
-        hover = {} if left.get("hoverinfo") == "skip" else {"hoverinfo": "none"}
-        data.append(
-            left
-            | ({"text": _without(trace["text"])} if trace.get("text") is not None else {})
-            | hover
-        )
+        title = layout["title"]
+        layout["title"] = title | {"text": _ENDS.sub("", title.get("text") or "")}
+    frames = [_quiet_frame(frame) for frame in spec.get("frames") or ()]
+    data = [_quiet_trace(trace) for trace in spec["data"]]
     return {**spec, "data": data, "layout": layout, "frames": frames}
 
 
-def _without(text: Any) -> Any:
+def _quiet_frame(frame: Spec) -> Spec:
+    """A frame whose title, if it has one, says no sum."""
+    if "title" not in frame.get("layout", {}):
+        return frame
+    text = _ENDS.sub("", frame["layout"]["title"]["text"])
+    return frame | {"layout": {"title": {"text": text}}}
+
+
+def _quiet_trace(trace: Spec) -> Spec:
+    """A trace without written numbers and without hover texts."""
+    quiet = {
+        name: value
+        for name, value in trace.items()
+        if name not in ("hovertemplate", "hovertext", "text")
+    }
+    if trace.get("text") is not None:
+        quiet["text"] = _without(trace["text"])
+    if quiet.get("hoverinfo") != "skip":
+        quiet["hoverinfo"] = "none"
+    return quiet
+
+
+Texts = str | None | Sequence["Texts"]
+"""A text of a figure, or those of its marks by row and column."""
+
+
+def _without(text: Texts) -> Texts:
+    """Texts without those that are numbers, or hold a measured one."""
+    if text is None:
+        return None
     if isinstance(text, str):
-        return "" if NUMBER.search(text) or _WHOLE.fullmatch(text) else text
-    return text if text is None else [_without(each) for each in text]
+        is_number = NUMBER.search(text) or _WHOLE.fullmatch(text)
+        return "" if is_number else text
+    return [_without(line) for line in text]

@@ -9,14 +9,18 @@ from typing import Any, NotRequired, TypedDict
 import numpy as np
 import plotly.graph_objects as go
 
+Spec = dict[str, Any]
+"""A figure, or a part of one, as plotly.js reads it."""
 HUES = {"encoder": "#0072B2", "decoder": "#009E73", "cross": "#D55E00"}
 NEUTRAL = "rgba(128,128,128,.55)"
 CHOSEN = "rgba(128,128,128,.95)"
 FRAME, LINE, GRID = (f"rgba(128,128,128,{alpha})" for alpha in ("1", ".9", ".25"))
 """Greys of frames, of thin lines and of the lines behind numbers."""
 SERIES = (("#E69F00", "solid"), ("#56B4E9", "dash"), ("#CC79A7", "dot"), ("#999999", "dashdot"))
-"""Colours (Okabe and Ito) and line styles of what is drawn together; none is the hue of an
-attention kind."""
+"""Colours (Okabe and Ito) and line styles of what is drawn together.
+
+None is the hue of an attention kind.
+"""
 HATCH = {"shape": "/", "size": 6, "solidity": 0.25, "fgcolor": "rgba(128,128,128,.6)"}
 NEGATIVE, POSITIVE = "#B8860B", "#9457BE"
 """The ends of the diverging scale, amber and purple: no attention kind's hue, safe for colour
@@ -58,24 +62,24 @@ SCALES_OF = {
 
 
 def strength(weights: np.ndarray, scale: str = "linear") -> np.ndarray:
-    """Turns weights into shares of the full colour, from 0 to 1; ValueError if there is no such
-    scale."""
+    """Turns weights into shares of the full colour, from 0 to 1; ValueError without the scale."""
     if scale not in SCALES:
         raise ValueError(f"There is no scale {scale!r}; there are {', '.join(SCALES)}.")
-    clipped = np.clip(weights, 0, 1)
+    clipped: np.ndarray = np.clip(weights, 0, 1)
     if scale == "log":
-        clipped = 1 + np.log10(np.maximum(clipped, 1e-3)) / 3
-    shown: np.ndarray = np.sqrt(clipped) if scale == "sqrt" else clipped
-    return shown
+        return 1 + np.log10(np.maximum(clipped, 1e-3)) / 3
+    if scale == "sqrt":
+        return np.sqrt(clipped)
+    return clipped
 
 
 def stops(scale: str = "linear") -> list[tuple[str, float]]:
     """A few weights for a legend, each with its share of the full colour."""
     shares = strength(np.array(_STOPS[scale]), scale)
-    return [
-        (f"≤ {weight:g}" if scale == "log" and not i else f"{weight:g}", round(float(share), 3))
-        for i, (weight, share) in enumerate(zip(_STOPS[scale], shares, strict=True))
-    ]
+    texts = [f"{weight:g}" for weight in _STOPS[scale]]
+    if scale == "log":
+        texts[0] = f"≤ {texts[0]}"
+    return [(text, round(float(share), 3)) for text, share in zip(texts, shares, strict=True)]
 
 
 def marks(kind: str, scale: str) -> list[tuple[str, str]]:
@@ -97,7 +101,9 @@ def sign_hues(values: Iterable[float]) -> list[str]:
 
 def margin(size: int = SIZE) -> dict[str, int]:
     """Margins around a map of `size` px for its labels, which are larger in a large map."""
-    return MARGIN if size < LARGE else MARGIN | {"l": 100, "t": 100}
+    if size < LARGE:
+        return MARGIN
+    return MARGIN | {"l": 100, "t": 100}
 
 
 def pitch(count: int, size: int = SIZE) -> float:
@@ -116,23 +122,20 @@ def lettering(count: int, size: int = SIZE) -> tuple[int, int]:
 
 
 _NO_PAPER = dict.fromkeys(("paper_bgcolor", "plot_bgcolor"), "rgba(0,0,0,0)")
-_CLEAR: dict[str, Any] = {**_NO_PAPER, "showlegend": False, "dragmode": False}
+_CLEAR = {**_NO_PAPER, "showlegend": False, "dragmode": False}
 
 
-def spec(
-    data: list[dict[str, Any]], layout: dict[str, Any], frames: list[dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    """A figure as plain values on a transparent background, so that the page's theme shows
-    through."""
-    return {"data": data, "layout": _CLEAR | layout, "frames": frames or []}
+def spec(data: list[Spec], layout: Spec) -> Spec:
+    """A figure as plain values on a transparent background, through which the theme shows."""
+    return {"data": data, "layout": _CLEAR | layout, "frames": []}
 
 
-def figure(values: dict[str, Any]) -> go.Figure:
+def figure(values: Spec) -> go.Figure:
     """The Plotly figure of a `spec`, without Plotly's template to keep the figure small."""
     return go.Figure(values | {"layout": values["layout"] | {"template": go.layout.Template()}})
 
 
-def to_json(values: dict[str, Any]) -> str:
+def to_json(values: Spec) -> str:
     """A `spec` in the JSON that plotly.js reads: arrays as base64, not as lists of numbers."""
     return json.dumps(values, default=packed, ensure_ascii=False, separators=(",", ":"))
 

@@ -26,8 +26,8 @@ def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
     layout = figure.layout
     width = layout.width or _WIDTH
     height = layout.height or _HEIGHT
-    bottom = 80 if layout.margin.b is None else layout.margin.b
-    left = 80 if layout.margin.l is None else layout.margin.l
+    bottom = _margin(layout.margin.b)
+    left = _margin(layout.margin.l)
     rows = [row for line in lines for row in wrapped(line, int((width - 2 * _EDGE) / _LETTER))]
     extra = _LINE * len(rows) + 2 * _EDGE
     copy = go.Figure(data=figure.data, layout=layout)
@@ -43,15 +43,19 @@ def printed(figure: go.Figure, lines: Sequence[str]) -> go.Figure:
     )
     text = "<br>".join(labels.escape(row) for row in rows)
     corner: plot.Spec = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
-    shift = {"xshift": _EDGE - left, "yshift": -bottom - _EDGE}
+    shift: plot.Spec = {"xshift": _EDGE - left, "yshift": -bottom - _EDGE}
     below = plot.note(text, 0, 0, align="left", name="caption", **corner, **shift)
     copy.add_annotation(below | {"font": {"size": 10, "color": INK}})
     return copy
 
 
+def _margin(px: float | None) -> float:
+    """A margin of a figure, or Plotly's own."""
+    return 80 if px is None else px
+
+
 def wrapped(text: str, letters: int) -> list[str]:
-    """Breaks a paragraph into rows of at most `letters` letters; wide East Asian letters count
-    twice."""
+    """Breaks a paragraph into rows of at most `letters` letters; wide ones count twice."""
     text = plain(text)
     if len(text) > _LONGEST_LINE:
         text = text[:_LONGEST_LINE] + "…"
@@ -78,31 +82,41 @@ def marked(
 ) -> go.Figure:
     """A head's map with the cursor marked, as in the linked view."""
     figure = heatmap(view, size, scale)
-    at = _place(getattr(view, "rows", None), view.window.query_start, len(view.query_tokens), row)
-    if at is None:
+    rows = getattr(view, "rows", None)
+    query = _place(rows, view.window.query_start, len(view.query_tokens), row)
+    if query is None:
         return figure
-    if later and at + 1 < len(
-        view.weights
-    ):  # the cells after the row become a trace of their own, faint
-        cells = figure.data[0]
-        rest = go.Heatmap(figure.data[0])
-        for trace, rows in ((cells, slice(0, at + 1)), (rest, slice(at + 1, None))):
-            trace.z, trace.customdata = (
-                np.asarray(trace.z)[rows],
-                np.asarray(trace.customdata)[rows],
-            )
-            trace.text = cells.text[rows] if trace is rest else trace.text
-        rest.update(y0=at + 1, dy=1, opacity=0.25, showscale=False)
-        figure.add_trace(rest)
-        figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
-    rings = [(-0.5, view.weights.shape[1] - 0.5)]
-    key = _place(
-        getattr(view, "columns", None), view.window.key_start, len(view.key_tokens), column
-    )
-    rings += [] if key is None else [(key - 0.5, key + 0.5)]
-    for ends in rings:
-        figure.add_shape(plot.rectangle(*ends, at - 0.5, at + 0.5, INK))
+    if later and query + 1 < len(view.weights):
+        _fade_after(figure, query)
+    figure.add_shape(_ring(-0.5, view.weights.shape[1] - 0.5, query))
+    columns = getattr(view, "columns", None)
+    key = _place(columns, view.window.key_start, len(view.key_tokens), column)
+    if key is not None:
+        figure.add_shape(_ring(key - 0.5, key + 0.5, query))
     return figure
+
+
+def _ring(left: float, right: float, row: int) -> plot.Spec:
+    """A frame around cells of a row."""
+    return plot.rectangle(left, right, row - 0.5, row + 0.5, INK)
+
+
+def _fade_after(figure: go.Figure, row: int) -> None:
+    """Makes the cells after a row a trace of their own, which is faint."""
+    cells = figure.data[0]
+    faint = go.Heatmap(cells)
+    faint.text = cells.text[row + 1 :]
+    _keep_rows(faint, slice(row + 1, None))
+    _keep_rows(cells, slice(0, row + 1))
+    faint.update(y0=row + 1, dy=1, opacity=0.25, showscale=False)
+    figure.add_trace(faint)
+    figure.data = (figure.data[0], figure.data[-1], *figure.data[1:-1])
+
+
+def _keep_rows(cells: go.Heatmap, rows: slice) -> None:
+    """Leaves a map some of its rows; their texts stay."""
+    cells.z = np.asarray(cells.z)[rows]
+    cells.customdata = np.asarray(cells.customdata)[rows]
 
 
 def _place(
@@ -112,5 +126,6 @@ def _place(
     if position is None:
         return None
     if groups is None:
-        return position - start if start <= position < start + length else None
+        inside = start <= position < start + length
+        return position - start if inside else None
     return next((i for i, group in enumerate(groups) if group.start <= position < group.stop), None)

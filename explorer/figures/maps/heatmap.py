@@ -14,21 +14,19 @@ LARGEST = 64
 _SUMS = 76
 MASKED = " (masked)"
 LATER = " (masked: this row has not read it yet)"
-"""What a hover text adds to a masked cell; of masked decoder self-attention, to one right of the
-diagonal."""
+"""What a hover text adds to a masked cell, and to one right of a masked decoder's diagonal."""
 _SCORE = " · score before the mask %{customdata[1]:.2f}"
 _LENGTH = " · length %{customdata[1]:.3f}"
 
 
 def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
     """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others."""
-    shown = 1 + np.rint(254 * style.strength(weights, scale))
-    return np.where(mask, shown, 0).astype(np.uint8)
+    visible = 1 + np.rint(254 * style.strength(weights, scale))
+    return np.where(mask, visible, 0).astype(np.uint8)
 
 
 def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
-    """Maxima over blocks, so that no side is longer than `limit`; and the rows and columns of a
-    block."""
+    """Maxima over blocks, no side longer than `limit`; and the rows and columns of a block."""
     rows, columns = (-(-length // limit) for length in values.shape)
     starts = [
         np.arange(0, length, step)
@@ -39,30 +37,29 @@ def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:
 
 
 def hatching(mask: np.ndarray) -> list[Spec]:
-    """All masked cells as one hatched polygon, for a mask (queries, keys); no trace if nothing is
-    masked."""
+    """All masked cells as one hatched polygon, for a mask (queries, keys); no trace without any."""
     x: list[float | None] = []
     y: list[float | None] = []
     for top, bottom, left, right in masked_blocks(mask):
         x += [left - 0.5, right - 0.5, right - 0.5, left - 0.5, left - 0.5, None]
         y += [top - 0.5, top - 0.5, bottom - 0.5, bottom - 0.5, top - 0.5, None]
-    look = {
+    if not x:
+        return []
+    look: Spec = {
         "fill": "toself",
         "fillcolor": "rgba(0,0,0,0)",
         "fillpattern": style.HATCH,
         "line": {"width": 0},
     }
-    return [plot.points(x[:-1], y[:-1], "lines", **look)] if x else []
+    return [plot.points(x[:-1], y[:-1], "lines", **look)]
 
 
 def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """Masked cells as rectangles (top, bottom, left, right), with equal runs of adjacent rows
-    joined."""
+    """Masked cells as rectangles (top, bottom, left, right); equal runs of rows are joined."""
     blocks: list[tuple[int, int, int, int]] = []
     open_runs: dict[tuple[int, int], int] = {}
-    for row in range(len(mask) + 1):
-        ends = np.concatenate(([True], mask[row], [True])) if row < len(mask) else np.ones(1, bool)
-        runs = {(int(a), int(b)) for a, b in np.flatnonzero(np.diff(ends)).reshape(-1, 2)}
+    masked = [*map(_masked_runs, mask), set[tuple[int, int]]()]  # a last row closes all runs
+    for row, runs in enumerate(masked):
         for run in [run for run in open_runs if run not in runs]:
             blocks.append((open_runs.pop(run), row, *run))
         for run in runs:
@@ -70,11 +67,16 @@ def masked_blocks(mask: np.ndarray) -> list[tuple[int, int, int, int]]:
     return blocks
 
 
+def _masked_runs(visible: np.ndarray) -> set[tuple[int, int]]:
+    """The runs of masked cells of a row, each as its first column and the one after its last."""
+    changes = np.flatnonzero(np.diff(np.concatenate(([True], visible, [True]))))
+    return {(int(left), int(right)) for left, right in changes.reshape(-1, 2)}
+
+
 def heatmap(
     view: HeadMap, size: int = style.SIZE, scale: str = "linear", sums: bool = False
 ) -> go.Figure:
-    """One head: how much each query (row) attends to each key (column), colours from 0 to 1 for
-    every head.
+    """One head: how much each query (row) attends to each key (column), on one scale for all heads.
 
     The hover text gives weight and score; `sums` writes each row's. ValueError beyond 64 x 64
     cells.
@@ -97,28 +99,42 @@ def heatmap_spec(
     sums: bool = False,
     most: int = LARGEST,
 ) -> Spec:
-    """`heatmap` as plain values, without legend; the linked view makes hover texts from
-    `layout.meta`."""
+    """`heatmap` as plain values, without legend.
+
+    The linked view makes hover texts from `layout.meta`.
+    """
     check(view, most)
-    measured, hover = view.measured, quantity(view).hover
-    if measured is not None:
-        numbers = [view.weights, np.nan_to_num(measured)]
-        hover += _LENGTH if view.measure == "carried" else ""
-    elif view.scores is not None and view.measure == "weight":
-        numbers = [view.weights, view.scores]
-        hover = hover + _SCORE
-    else:
-        numbers = [view.weights]
     cells = plot.heat(levels(view.weights, view.mask, scale), (0, 255), style.SCALES_OF[view.kind])
-    data = np.stack(numbers, axis=-1).astype(np.float32)
-    traces = [cells | {"customdata": data, "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>"}]
-    traces += hatching(view.mask)
+    traces = [cells | _hover(view), *hatching(view.mask)]
     layout = token_grid(row_tokens(view), view.key_tokens, axis_titles(view), size)
     layout["meta"] = dict(zip(("rows", "columns"), cell_names(view), strict=True))
     if sums and quantity(view).sums:
-        heading, right = ("Σ + hidden", _SUMS) if hidden(view).any() else ("Σ", 36)
-        traces.append(row_ends(layout, row_sums(view), heading, right))
+        traces.append(_row_sums(layout, view))
     return style.spec(traces, layout)
+
+
+def _hover(view: HeadMap) -> Spec:
+    """The hover text of every cell, with the numbers that it gives."""
+    numbers = [view.weights]
+    hover = quantity(view).hover
+    if view.measured is not None:
+        numbers.append(np.nan_to_num(view.measured))
+        if view.measure == "carried":
+            hover += _LENGTH
+    elif view.scores is not None and view.measure == "weight":
+        numbers.append(view.scores)
+        hover += _SCORE
+    return {
+        "customdata": np.stack(numbers, axis=-1).astype(np.float32),
+        "hovertemplate": f"%{{text}}<br>{hover}<extra></extra>",
+    }
+
+
+def _row_sums(layout: Spec, view: HeadMap) -> Spec:
+    """Writes its sum at the end of every row; returns the trace that it needs."""
+    if hidden(view).any():
+        return row_ends(layout, row_sums(view), "Σ + hidden", _SUMS)
+    return row_ends(layout, row_sums(view), "Σ", 36)
 
 
 def legend(scale: str = "linear", share: str = "weight") -> Spec:
@@ -132,12 +148,13 @@ def cell_texts(
     rows: Sequence[str], columns: Sequence[str], mask: np.ndarray, other: str = MASKED
 ) -> list[list[str]]:
     """The names of every cell, escaped; `other` ends those of cells outside the mask."""
+    endings = np.where(mask, "", other)
     return [
         [
-            labels.escape(f"{row}, {column}{'' if mask[i, j] else other}")
-            for j, column in enumerate(columns)
+            labels.escape(f"{row}, {column}{ending}")
+            for column, ending in zip(columns, row_endings, strict=True)
         ]
-        for i, row in enumerate(rows)
+        for row, row_endings in zip(rows, endings, strict=True)
     ]
 
 
@@ -156,16 +173,14 @@ def check(view: HeadMap, most: int = LARGEST) -> None:
 
 
 def row_tokens(view: HeadMap) -> tuple[str, ...]:
-    """The tokens that label the rows: those predicted (the default in cross-attention) or those
-    read."""
+    """The tokens that label the rows: those predicted, as is usual in cross-attention, or read."""
     if named(view) == "predicted" and view.predicted_tokens is not None:
         return view.predicted_tokens
     return view.query_tokens
 
 
 def axis_titles(view: HeadMap) -> tuple[str, str]:
-    """Axis titles: the source of the queries (rows), and the source of the keys and values
-    (columns)."""
+    """Axis titles: the source of the queries (rows), and that of the keys and values (columns)."""
     layer = f"layer {labels.count(view.layer)}"
     if view.kind == "encoder":
         return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
@@ -194,15 +209,16 @@ def token_grid(
 ) -> Spec:
     """The layout of a map."""
     longest = max(len(rows), len(columns))
-    across, down = (plot.token_axis(each, size, longest, room) for each in (columns, rows))
+    across = plot.token_axis(columns, size, longest, room)
     across |= {"side": "top", "tickangle": -90, "constrain": "domain", "constraintoward": "left"}
+    down = plot.token_axis(rows, size, longest, room)
     down |= {"range": [len(rows) - 0.5, -0.5], "scaleanchor": "x"}
     down |= {"constrain": "domain", "constraintoward": "top"}
     more = round((room - labels.ROOM) * style.lettering(longest, size)[0])
     around = style.margin(size)
     left = around["l"] + more
     top = around["t"] + more
-    corner = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
+    corner: Spec = {"xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": "top"}
     spare = [min(0, size - around["l"] - _LETTERS * labels.width(title)) for title in titles]
     beside = {"xshift": _EDGE - left, "yshift": -spare[0], "textangle": -90}
     return {
@@ -225,11 +241,10 @@ def token_grid(
 
 
 def row_ends(layout: Spec, texts: Sequence[str], heading: str, right: int) -> Spec:
-    """Writes something at the end of every row of a map, in `right` px; returns the trace that it
-    needs."""
+    """Writes a text at the end of every row of a map, in `right` px; returns the trace it needs."""
     down = layout["yaxis"]
     ends = {"overlaying": "y", "side": "right", "ticktext": [texts[i] for i in down["tickvals"]]}
-    corner = {
+    corner: Spec = {
         "xref": "x domain",
         "yref": "paper",
         "xanchor": "left",
@@ -249,17 +264,16 @@ def framed(figure: go.Figure, row: int) -> go.Figure:
 
 
 def row_frame(figure: go.Figure, row: int) -> dict[str, float]:
-    """Px and numbers of cells that place a frame over a row of a map, from 0, at any width of the
-    figure."""
-    around, (rows, columns) = figure.layout.margin, figure.data[0].z.shape
+    """Px and numbers of cells that place a frame over a row of a map, from 0, at any width."""
+    around = figure.layout.margin
+    rows, columns = figure.data[0].z.shape
     high = figure.layout.height - around.t - around.b
     sides = {"left": around.l, "top": around.t, "beside": around.l + around.r, "high": high}
     return {**sides, "rows": rows, "columns": columns, "row": row}
 
 
 def lowered(figure: go.Figure, by: int) -> go.Figure:
-    """Moves the cells of a map down by `by` px, level with those of a map beside it; the title
-    stays."""
+    """Moves the cells of a map down by `by` px, level with those beside it; the title stays."""
     figure.layout.height += by
     figure.layout.margin.t += by
     figure.layout.annotations[0].yshift += by

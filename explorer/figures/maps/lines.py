@@ -39,12 +39,13 @@ def links(
             raise ValueError(f"The {name} is {value}; it must be from 0 to 1.")
     chosen = []
     for query, row in enumerate(view.weights):
-        order = np.argsort(-row, kind="stable")
-        before = np.cumsum(row[order]) - row[order]
-        kept = order if mass is None else order[before < mass * row.sum()]
+        keys = np.argsort(-row, kind="stable")
+        if mass is not None:
+            before = np.cumsum(row[keys]) - row[keys]
+            keys = keys[before < mass * row.sum()]
         chosen += [
             WeightLine(query, int(key), float(row[key]))
-            for key in kept
+            for key in keys
             if row[key] > 0 and row[key] >= threshold
         ]
     return chosen
@@ -57,26 +58,24 @@ def lines(
     query: int | None = None,
     height: int = style.LARGE,
 ) -> go.Figure:
-    """One to four heads of one kind and window, else ValueError; other rows than `query` are
-    faint."""
+    """One to four heads of one kind and window, else ValueError; all rows but `query` are faint."""
     if not 1 <= len(views) <= len(SEVERAL):
         raise ValueError(f"Lines show 1 to {len(SEVERAL)} heads, not {len(views)}.")
     if any((view.kind, view.window) != (views[0].kind, views[0].window) for view in views):
         raise ValueError("Heads drawn together must be of one kind and one window.")
     traces = []
     for view, (hue, dash) in zip(views, looks(views), strict=False):
-        found = links(view, mass, threshold)
-        traces += _traces(
-            [link for link in found if query in (None, link.query)], view, hue, dash, 1.0
-        )
+        chosen = links(view, mass, threshold)
+        strong = [link for link in chosen if query in (None, link.query)]
+        traces += _traces(strong, view, hue, dash, 1.0)
         if query is not None:
-            traces += _traces(
-                [link for link in found if link.query != query], view, hue, dash, 0.12
-            )
+            faint = [link for link in chosen if link.query != query]
+            traces += _traces(faint, view, hue, dash, 0.12)
     traces.append(plot.nothing(yaxis="y2", x=[0], hoverinfo="skip", showlegend=False))
     view = views[0]
     span = {"range": [max(len(view.query_tokens), len(view.key_tokens)) - 0.5, -0.5]}
-    left, right = (plot.token_axis(each, height) for each in (row_tokens(view), view.key_tokens))
+    left = plot.token_axis(row_tokens(view), height)
+    right = plot.token_axis(view.key_tokens, height)
     return plot.figure(
         traces,
         {"range": [0, 1], "visible": False, "fixedrange": True},
@@ -91,14 +90,15 @@ def lines(
 
 def looks(views: Sequence[HeadMap]) -> Sequence[tuple[str, str]]:
     """The colour and line style of each head."""
-    return SEVERAL if len(views) > 1 else ((style.HUES[views[0].kind], "solid"),)
+    if len(views) > 1:
+        return SEVERAL
+    return ((style.HUES[views[0].kind], "solid"),)
 
 
 def _traces(
     lines: Sequence[WeightLine], view: HeadMap, hue: str, dash: str, opacity: float
 ) -> list[Spec]:
-    """One trace per thickness, and one of invisible points at the middles of the lines for the
-    hover text."""
+    """One trace per thickness, and one of unseen points at the middles for the hover text."""
     if not lines:
         return []
     levels = [max(1, round(link.weight * WIDTHS)) for link in lines]
@@ -109,9 +109,9 @@ def _traces(
         x = np.tile(np.array([0, 1, np.nan], np.float32), len(group))
         y = np.array([[link.query, link.key, np.nan] for link in group], np.float32).ravel()
         line = {"color": hue, "width": WIDEST * level / WIDTHS, "dash": dash}
-        shown = level == max(levels) and opacity == 1.0
-        more = {"opacity": opacity, "name": name, "legendgroup": name, "showlegend": shown}
-        traces.append(plot.points(x, y, "lines", line=line, **more))
+        named = level == max(levels) and opacity == 1.0
+        look: Spec = {"opacity": opacity, "name": name, "legendgroup": name, "showlegend": named}
+        traces.append(plot.points(x, y, "lines", line=line, **look))
     rows, keys = cell_names(view)
     unseen = plot.points(
         np.full(len(lines), 0.5, np.float32),
@@ -119,7 +119,8 @@ def _traces(
         marker={"opacity": 0, "size": 10},
         text=[labels.escape(f"{rows[link.query]}, {keys[link.key]}") for link in lines],
         customdata=np.array([link.weight for link in lines], np.float32),
-        hovertemplate=f"{name} · %{{text}}<br>{quantity(view).share} %{{customdata:.3f}}<extra></extra>",
+        hovertemplate=f"{name} · %{{text}}<br>{quantity(view).share} %{{customdata:.3f}}"
+        "<extra></extra>",
         showlegend=False,
     )
     return [*traces, unseen]

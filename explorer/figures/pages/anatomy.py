@@ -28,9 +28,8 @@ class Box:
     label: str  # text in the box
     kind: str | None = None  # the attention kind whose hue the box has; None for other parts
     repeated: bool = False  # whether the box belongs to the layer that is stacked N times
-    adds: int = (
-        0  # how many boxes back the residual connection that ends here starts; 0 if none ends here
-    )
+    # how many boxes back the residual connection that ends here starts; 0 if none ends here
+    adds: int = 0
     shape: str = ""  # small, under the label; empty for none
 
 
@@ -41,29 +40,17 @@ def diagram(
     selected: str,
     feeds: str,
 ) -> go.Figure:
-    """Encoder on the left, decoder on the right, both from the bottom up, as in the paper's figure
-    1."""
-    shapes, notes, places = [], [], []
+    """Encoder on the left, decoder on the right, from the bottom up, as in the paper's figure 1."""
+    shapes = list[Spec]()
+    notes = list[Spec]()
+    targets = list[tuple[float, float, str]]()
     for x, boxes, count in zip(_COLUMNS, (encoder, decoder), times, strict=True):
         shapes += _stack(x, boxes, selected)
+        notes += _texts(x, boxes, count, selected)
         for y, box in enumerate(boxes):
-            small = (
-                f'<br><span style="font-size:9px">{labels.escape(box.shape)}</span>'
-                if box.shape
-                else ""
-            )
-            notes.append(plot.note(_text(box.label, box.part == selected) + small, x, y))
-            places += [(x + shift, y, box.part) for shift in np.linspace(-0.5, 0.5, _TARGETS)]
-        inner = [y for y, box in enumerate(boxes) if box.repeated]
-        notes.append(plot.note(_text(count), x + 0.98, (inner[0] + inner[-1]) / 2))
-    left = _COLUMNS[0]
-    right = _COLUMNS[1] - _HALF_WIDTH
-    middle = 0.92
-    edge = len(encoder) - 1 + _HALF_HEIGHT
-    up = len(encoder) - 0.38
-    reader = [box.part for box in decoder].index(feeds)
-    shapes.append(_path((left, edge), (left, up), (middle, up), (middle, reader), (right, reader)))
-    xs, ys, parts = zip(*places, strict=True)
+            targets += [(x + shift, y, box.part) for shift in np.linspace(-0.5, 0.5, _TARGETS)]
+    shapes.append(_feeding(len(encoder), [box.part for box in decoder].index(feeds)))
+    xs, ys, parts = zip(*targets, strict=True)
     marker = {"symbol": "square", "size": 24, "color": "rgba(0,0,0,0)"}
     rows = max(len(encoder), len(decoder))
     return plot.figure(
@@ -75,6 +62,29 @@ def diagram(
         annotations=notes,
         clickmode=plot.CLICKS["clickmode"],
     )
+
+
+def _feeding(encoder: int, reader: int) -> Spec:
+    """The arrow from the top of so many boxes of the encoder to the decoder's box that reads it."""
+    left = _COLUMNS[0]
+    right = _COLUMNS[1] - _HALF_WIDTH
+    middle = 0.92
+    edge = encoder - 1 + _HALF_HEIGHT
+    up = encoder - 0.38
+    return _path((left, edge), (left, up), (middle, up), (middle, reader), (right, reader))
+
+
+def _texts(x: float, boxes: Sequence[Box], count: str, selected: str) -> list[Spec]:
+    """What stands in the boxes, and how often the layer is stacked."""
+    notes = []
+    for y, box in enumerate(boxes):
+        text = labels.bold(labels.escape(box.label), box.part == selected)
+        if box.shape:
+            text += f'<br><span style="font-size:9px">{labels.escape(box.shape)}</span>'
+        notes.append(plot.note(text, x, y))
+    inner = [y for y, box in enumerate(boxes) if box.repeated]
+    notes.append(plot.note(labels.escape(count), x + 0.98, (inner[0] + inner[-1]) / 2))
+    return notes
 
 
 def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
@@ -90,21 +100,25 @@ def _stack(x: float, boxes: Sequence[Box], selected: str) -> list[Spec]:
         left = x - _HALF_WIDTH - 0.16
         if box.adds:
             shapes.append(_path((x, low), (left, low), (left, y), (x - _HALF_WIDTH, y)))
-    for y, box in enumerate(boxes):
-        hue = style.rgba(style.HUES[box.kind], 0.3) if box.kind else "rgba(128,128,128,.22)"
-        line = (style.FRAME, 3) if box.part == selected else ("rgba(128,128,128,.5)", 1)
-        edges = x - _HALF_WIDTH, x + _HALF_WIDTH, y - _HALF_HEIGHT, y + _HALF_HEIGHT
-        shapes.append(plot.rectangle(*edges, *line, fillcolor=hue, layer="below"))
+    shapes += [_frame(x, y, box, box.part == selected) for y, box in enumerate(boxes)]
     return shapes
+
+
+def _frame(x: float, y: float, box: Box, selected: bool) -> Spec:
+    """A box, with a strong frame if it is selected."""
+    hue = "rgba(128,128,128,.22)"
+    if box.kind:
+        hue = style.rgba(style.HUES[box.kind], 0.3)
+    edges = x - _HALF_WIDTH, x + _HALF_WIDTH, y - _HALF_HEIGHT, y + _HALF_HEIGHT
+    frame = plot.rectangle(*edges, colour="rgba(128,128,128,.5)", width=1)
+    if selected:
+        frame = plot.rectangle(*edges, width=3)
+    return frame | {"fillcolor": hue, "layer": "below"}
 
 
 def _path(*corners: tuple[float, float]) -> Spec:
     path = "M " + " L ".join(f"{x},{y}" for x, y in corners)
     return {"type": "path", "path": path, "line": _LINE, "layer": "below"}
-
-
-def _text(text: str, bold: bool = False) -> str:
-    return f"<b>{labels.escape(text)}</b>" if bold else labels.escape(text)
 
 
 def lens(
@@ -116,8 +130,7 @@ def lens(
     written: np.ndarray,
     chosen: Sequence[str],  # a text for each row about that token
 ) -> go.Figure:
-    """The model's prediction as read off after each layer: a row per layer, the most probable token
-    first."""
+    """The model's prediction as read off after each layer, a row each: the most probable first."""
     count, ranks = shares.shape
     cells = plot.heat(shares, (0, 1), _SHADES, xgap=2, ygap=3) | {
         "text": [[labels.escape(labels.piece(token)) for token in row] for row in tokens],
@@ -128,10 +141,13 @@ def lens(
         f"{labels.shorten(labels.piece(tokens[i][j]), 10)} {percent(float(shares[i, j]))}"
         for i, j in places
     ]
-    texts = [_text(text, bool(written[at])) for text, at in zip(texts, places, strict=True)]
+    texts = [
+        labels.bold(labels.escape(text), bool(written[place]))
+        for text, place in zip(texts, places, strict=True)
+    ]
     y, x = zip(*places, strict=True)
     names = [f"{row}, {labels.escape(text)}" for row, text in zip(rows, chosen, strict=True)]
-    names[-1] = f"<b>{names[-1]}</b>"
+    names[-1] = labels.bold(names[-1])
     across = plot.HIDDEN | {"range": [-0.5, ranks - 0.5]}
     inside = plot.points(x, y, "text", text=texts, textfont={"size": 11})
     return plot.figure(
@@ -140,16 +156,15 @@ def lens(
 
 
 def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
-    """The length of vectors along the residual stream: for each line its name, the places and the
-    lengths."""
+    """The length of vectors along the residual stream: each line's name, places and lengths."""
     traces = [
         plot.curve(
             name,
             list(range(len(places))),
             np.asarray(lengths, np.float32),
-            "%{text}: ‖x‖ = %{y:.2f}<extra></extra>",
-            style.CHOSEN,
-            dash,
+            hover="%{text}: ‖x‖ = %{y:.2f}<extra></extra>",
+            colour=style.CHOSEN,
+            dash=dash,
             mode="lines+markers",
             text=list(places),
         )
@@ -165,8 +180,7 @@ def stream(lines: Sequence[tuple[str, Sequence[str], np.ndarray]]) -> go.Figure:
 def ranked(
     names: Sequence[str], values: np.ndarray, written: Sequence[str], what: str
 ) -> go.Figure:
-    """A sorted list of bars, with texts at their ends, and in the hover text `what` they
-    measure."""
+    """A sorted list of bars with texts at their ends; the hover text says `what` they measure."""
     listed = plot.bars(
         values.astype(np.float32),
         style.NEUTRAL,

@@ -62,7 +62,7 @@ def leak_bars(
     longest = max(view.mask.shape)
     around = style.margin(size)
     names = list(map(labels.escape, labels.names(rows)))
-    parts = [
+    bars = [
         plot.bars(x.astype(np.float32), colour, name=name, text=names)
         | {"textposition": "none", "hovertemplate": f"%{{text}}: %{{x:.3f}} {name}<extra></extra>"}
         for name, x, colour in (
@@ -78,7 +78,7 @@ def leak_bars(
         "zeroline": False,
     }
     return plot.figure(
-        parts,
+        bars,
         x | {"gridcolor": style.GRID},
         plot.token_axis(rows, size, longest) | {"range": [longest - 0.5, -0.5]},
         size + LEGEND,
@@ -93,14 +93,16 @@ def leak_bars(
 def padding_grid(
     sentences: Sequence[Sequence[str]], mask: np.ndarray, selected: int, ink: str
 ) -> go.Figure:
-    """A batch as a rectangle: each row is a sentence, and padding is hatched; both are counted from
-    1."""
+    """A batch as a rectangle: each row is a sentence, and padding is hatched.
+
+    Sentences and positions are counted from 1.
+    """
     rows, columns = mask.shape
-    shown = list(map(labels.pieces, sentences))
+    lines = list(map(labels.pieces, sentences))
     shades = [(0.0, "rgba(128,128,128,0)"), (1.0, "rgba(128,128,128,.22)")]
     cells = plot.heat(mask.astype(np.uint8), (0, 1), shades, ygap=3) | {
-        "customdata": [[labels.escape(each) for each in line] for line in shown],
-        "text": [[labels.escape(labels.fitted(each, 4.5)) for each in line] for line in shown],
+        "customdata": [[labels.escape(piece) for piece in line] for line in lines],
+        "text": [[labels.escape(labels.fitted(piece, 4.5)) for piece in line] for line in lines],
         "texttemplate": "%{text}" if columns <= WRITTEN else "",
         "textfont": {"size": 11, "color": ink},
         "hovertemplate": "sentence %{y}, position %{x}: %{customdata}<extra></extra>",

@@ -29,17 +29,21 @@ _SPARE = tuple(
 Values = Sequence[float] | np.ndarray
 _LEFT = 66
 _EDGES = (12, 42)
-"""Px on the left: room for a tick label and, beside it, the title of the axis; on the right, and
-below."""
+"""Px on the left: room for a tick label and, beside it, the title of the axis.
+
+On the right, and below.
+"""
 
 
 def looks(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """Colour and line of each twin, whatever its seed; one without a look takes the next spare
-    one."""
-    first = {name: name.partition("-seed")[0] for name in names}
+    """Colour and line of each twin, whatever its seed; one without a look takes a spare one."""
+    encodings = {name: name.partition("-seed")[0] for name in names}
     spare = itertools.cycle(_SPARE)
-    own = {fromkey: LOOKS.get(fromkey) or next(spare) for fromkey in dict.fromkeys(first.values())}
-    return {name: own[each] for name, each in first.items()}
+    looks = {
+        encoding: LOOKS.get(encoding) or next(spare)
+        for encoding in dict.fromkeys(encodings.values())
+    }
+    return {name: looks[encoding] for name, encoding in encodings.items()}
 
 
 @dataclass(frozen=True)
@@ -61,13 +65,12 @@ def table_map(
     left: int = 1,  # number of the first column; the other columns count on from it
     most: float = 0,  # magnitude at the ends of the colours; 0 for the largest of the table
 ) -> go.Figure:
-    """A table of signed numbers as a map that draws every cell: rows are positions, columns
-    dimensions."""
+    """A table of signed numbers, every cell drawn: rows are positions, columns dimensions."""
     most = most or max(float(np.abs(table).max()), 1e-9)
     bar = {"thickness": 8, "outlinewidth": 0, "tickfont": {"size": 9}, "xpad": 4}
-    told = f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>"
+    hover = f"{down} %{{y}}, {across} %{{x}}: %{{z:.3f}}<extra></extra>"
     cells = plot.heat(
-        table, (-most, most), style.DIVERGING, x0=left, dx=1, y0=first, dy=1, hovertemplate=told
+        table, (-most, most), style.DIVERGING, x0=left, dx=1, y0=first, dy=1, hovertemplate=hover
     )
     x = plot.number_axis(across, showgrid=False, range=[left - 0.5, left + table.shape[1] - 0.5])
     y = plot.number_axis(down, showgrid=False, range=[first + len(table) - 0.5, first - 0.5])
@@ -79,21 +82,26 @@ def lines(
     x: Values,
     series: Mapping[str, Values],
     titles: tuple[str, str],
-    twin: Callable[[str], str]
-    | None = None,  # what the twin is called of which a curve is; None if of none
+    # what the twin is called of which a curve is; None if of none
+    twin: Callable[[str], str] | None = None,
     height: int = 280,
-    top: int
-    | None = None,  # px for the legend; None for one line of it, if there are several curves
+    # px for the legend; None for one line of it, if there are several curves
+    top: int | None = None,
 ) -> go.Figure:
     """Several curves over the same places; a click in the legend isolates one curve."""
-    several = len(series) > 1
+    if twin is None:
+        names = {name: name for name in series}
+        curve_looks = dict(zip(series, itertools.cycle(style.SERIES), strict=False))
+    else:
+        names = {name: twin(name) for name in series}
+        curve_looks = looks(series)
+    places = np.asarray(x, np.float32)
     data = []
-    turns = itertools.cycle(style.SERIES)
-    own = looks(series) if twin else dict(zip(series, turns, strict=False))
     for name, values in series.items():
-        places, heights = (np.asarray(each, np.float32) for each in (x, values))
-        title = twin(name) if twin else name
-        data.append(plot.curve(title, places, heights, "%{x:g}: %{y:.3f}", *own[name]))
+        heights = np.asarray(values, np.float32)
+        curve = plot.curve(names[name], places, heights, "%{x:g}: %{y:.3f}", *curve_looks[name])
+        data.append(curve)
+    several = len(series) > 1
     legend = plot.legend(10, top=False, itemclick="toggleothers") | {"showlegend": several}
     around = _LEFT, top or (30 if several else 8), *_EDGES
     x_axis, y_axis = map(plot.number_axis, titles)
@@ -121,9 +129,9 @@ def dots(
     written = plot.points([cell.high for cell in cells], places, "text", text=texts, **plot.BESIDE)
     high = max(cell.high for cell in cells)
     low = min(0.0, *(cell.low for cell in cells))
-    shown = [labels.escape(named(name)) for name in values]
+    names = [labels.escape(named(name)) for name in values]
     y = plot.number_axis(
-        tickvals=places, ticktext=shown, range=[len(places) - 0.5, -0.5], showgrid=False
+        tickvals=places, ticktext=names, range=[len(places) - 0.5, -0.5], showgrid=False
     )
     x = plot.number_axis(title, range=[low - 0.02 * (high - low), high + 0.16 * (high - low)])
     return plot.figure([dot, written], x, y, 62 + 26 * len(places), (122, 6, 12, 42))

@@ -1,5 +1,4 @@
-"""The tree of a search: columns are steps, and the thicker a line, the more probable its output so
-far."""
+"""The tree of a search: columns are steps, and a line is the thicker the more probable it is."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -72,20 +71,24 @@ def search_tree(
     start: str = "<s>",
     ink: str | None = None,
 ) -> go.Figure:
-    """A tree without crossing lines, the best path at the top; a click's `customdata` is a branch's
-    place."""
+    """A tree without crossing lines, the best path at the top.
+
+    A click's `customdata` is a branch's place.
+    """
     last = max(branch.step for branch in branches)
     if beside is not None:
         last = max(last, len(beside.inside) + len(beside.tokens) - 1)
     last = min(last, first + STEPS - 1)
     columns = last - first + 2
     pitch = min(max(_ROOM / columns, _NARROWEST), _WIDEST)
-    tree = _Tree(branches, beside, first, last, pitch, start)
-    steps = [str(labels.count(step)) for step in range(first, last + 1)]
-    across = plot.named_axis(steps, 10, side="top", tickvals=list(range(1, columns)))
+    steps = range(first, last + 1)
+    tree = _Tree(branches, beside, steps=steps, pitch=pitch, begin=start)
+    numbers = [str(labels.count(step)) for step in steps]
+    across = plot.named_axis(numbers, 10, side="top", tickvals=list(range(1, columns)))
+    left = -12 / pitch if first == 0 else 0.4
     return plot.figure(
         [*tree.lines(names), *tree.dashes(), *tree.tokens(ink), *tree.ring(chosen), tree.targets()],
-        across | {"range": [-12 / pitch if first == 0 else 0.4, columns]},
+        across | {"range": [left, columns]},
         plot.HIDDEN | {"range": [tree.height - 0.4, -0.6]},
         round(_TOP + _BOTTOM + _ROW * tree.height),
         (4, _TOP, 4, _BOTTOM),
@@ -96,13 +99,12 @@ def search_tree(
 
 
 def ordered(branches: Sequence[Branch]) -> list[list[int]]:
-    """The places of the branches, step by step, so that no two lines cross; the best path comes
-    first."""
+    """The places of the branches by step, so that no two lines cross; the best path comes first."""
     children: dict[int | None, list[int]] = defaultdict(list)
-    for place, each in enumerate(branches):
-        children[each.parent].append(place)
-    for found in children.values():
-        found.sort(key=lambda place: branches[place].fate != WON)
+    for place, branch in enumerate(branches):
+        children[branch.parent].append(place)
+    for siblings in children.values():
+        siblings.sort(key=lambda place: branches[place].fate != WON)
     columns = [children[None]]
     while columns[-1]:
         columns.append([child for place in columns[-1] for child in children[place]])
@@ -116,34 +118,49 @@ class _Tree:
         self,
         branches: Sequence[Branch],
         beside: Beside | None,
-        first: int,
-        last: int,
-        pitch: float,
-        begin: str,
+        *,
+        steps: range,  # those in the picture
+        pitch: float,  # px from one step to the next
+        begin: str,  # what stands before the first step
     ) -> None:
         self.branches = branches
         self.beside = beside
-        self.steps = range(first, last + 1)
+        self.steps = steps
         self.pitch = pitch
-        end = max((branch.step for branch in branches if branch.fate == WON), default=last)
+        first = steps.start
+        end = max(
+            (branch.step for branch in branches if branch.fate == WON), default=steps.stop - 1
+        )
         self.spots: dict[int, Spot] = {}
-        for column in ordered(branches)[max(first - 1, 0) : last + 1]:
+        for column in ordered(branches)[max(first - 1, 0) : steps.stop]:
             for row, place in enumerate(column, start=int(branches[column[0]].step > end)):
-                each = branches[place]
-                self.spots[place] = self._spot(each.token, each.step, row, each.fate == WON)
-        rows = max((spot.y for spot in self.spots.values()), default=0) + 1
-        self.start = [(self._spot(begin, -1, 0), begin)] if first == 0 else []
+                branch = branches[place]
+                self.spots[place] = self._spot(branch.token, branch.step, row, branch.fate == WON)
+        self.start: list[tuple[Spot, str]] = []
+        if first == 0:
+            self.start.append((self._spot(begin, -1, 0), begin))
         self.visible = [i for i in self.spots if branches[i].step in self.steps]
-        left = zip(beside.tokens, beside.notes, strict=True) if beside else ()
-        self.lane = [
-            (self._spot(token, step, rows + 0.3), token, note)
-            for step, (token, note) in enumerate(left, start=len(beside.inside) if beside else 0)
+        rows = max((spot.y for spot in self.spots.values()), default=0) + 1
+        self.lane: list[tuple[Spot, str, str]] = []
+        if beside is not None:
+            self.lane = self._lane(beside, rows + 0.3)
+        self.height = rows
+        if self.lane:
+            self.height += 1.3
+
+    def _lane(self, beside: Beside, row: float) -> list[tuple[Spot, str, str]]:
+        """What a path writes after leaving the tree: where each token stands, its text and note."""
+        tokens = zip(beside.tokens, beside.notes, strict=True)
+        return [
+            (self._spot(token, step, row), token, note)
+            for step, (token, note) in enumerate(tokens, start=len(beside.inside))
             if step in self.steps
         ]
-        self.height = rows + (1.3 if self.lane else 0.0)
 
     def _spot(self, token: str, step: int, row: float, bold: bool = False) -> Spot:
-        size = labels.width(self._text(token)) * _FONT * (_BOLD if bold else 1)
+        size = labels.width(self._text(token)) * _FONT
+        if bold:
+            size *= _BOLD
         return Spot(step - self.steps.start + 1, row, (_DOT + size + _GAP) / self.pitch)
 
     def _text(self, token: str) -> str:
@@ -151,31 +168,41 @@ class _Tree:
 
     def lines(self, names: Mapping[str, str]) -> list[Spec]:
         """The lines of the tree, one trace for each colour and thickness, the best path last."""
-        found: dict[tuple[str, float], list[np.ndarray]] = defaultdict(list)
+        curves: dict[tuple[str, float], list[np.ndarray]] = defaultdict(list)
         for place in sorted(self.visible):
-            each = self.branches[place]
-            root = self.start[0][0] if self.start else None
-            before = root if each.parent is None else self.spots.get(each.parent)
+            branch = self.branches[place]
+            before = self._before(branch)
             if before is not None:  # in whole px, so that a picture needs few traces
-                width = float(round(_THINNEST + (_THICKEST - _THINNEST) * each.share))
-                found[each.fate, width].append(_curve(before, self.spots[place]))
-        keys = [key for fate in (LOST, KEPT, WON) for key in sorted(found) if key[0] == fate]
-        drawn = [_line(found[key], {"color": _HUES[key[0]], "width": key[1]}) for key in keys]
-        return drawn + [
+                width = float(round(_THINNEST + (_THICKEST - _THINNEST) * branch.share))
+                curves[branch.fate, width].append(_curve(before, self.spots[place]))
+        looks = [look for fate in (LOST, KEPT, WON) for look in sorted(curves) if look[0] == fate]
+        lines = [
+            _line(curves[fate, width], {"color": _HUES[fate], "width": width})
+            for fate, width in looks
+        ]
+        return lines + [
             plot.nothing(mode="lines", name=name, line={"color": _HUES[fate], "width": 4})
             for fate, name in names.items()
         ]
 
+    def _before(self, branch: Branch) -> Spot | None:
+        """Where the line to a branch begins; None if that is not in the picture."""
+        if branch.parent is not None:
+            return self.spots.get(branch.parent)
+        if self.start:
+            return self.start[0][0]
+        return None
+
     def dashes(self) -> list[Spec]:
-        """The dashed path: a little under the tokens that it shares with the tree, then in a lane
-        below."""
-        inside = self.beside.inside if self.beside else ()
+        """The dashed path: a little under the tokens that it shares, then in a lane below."""
+        if self.beside is None:
+            return []
         path = [
             *(spot for spot, _ in self.start),
-            *(self.spots[at] for at in inside if at in self.spots),
+            *(self.spots[place] for place in self.beside.inside if place in self.spots),
         ]
-        under = [Spot(each.x, each.y + 0.26, 0) for each in path] + [spot for spot, *_ in self.lane]
-        if self.beside is None or len(under) < 2:
+        under = [Spot(spot.x, spot.y + 0.26, 0) for spot in path] + [spot for spot, *_ in self.lane]
+        if len(under) < 2:
             return []
         line = {"color": BESIDE_HUE, "width": 2, "dash": "dash"}
         return [
@@ -185,25 +212,28 @@ class _Tree:
 
     def tokens(self, ink: str | None) -> list[Spec]:
         """The dots and their labels."""
-        found: dict[str, list[int]] = defaultdict(list)
+        by_fate: dict[str, list[int]] = defaultdict(list)
         for place in self.visible:
-            found[self.branches[place].fate].append(place)
-        drawn = []
-        for fate, places in found.items():
-            texts = [labels.escape(self._text(self.branches[place].token)) for place in places]
-            texts = [f"<b>{text}</b>" for text in texts] if fate == WON else texts
-            ends = ["square" if self.branches[place].ended else "circle" for place in places]
-            hue = _FAINT if fate == LOST else _HUES[fate]
-            dot = {"size": 5 if fate == LOST else 7, "symbol": ends, "color": hue}
-            colour = {WON: ACCENT, KEPT: ink, LOST: _FAINT}[fate]
-            drawn.append(_written([self.spots[place] for place in places], texts, dot, colour))
-        spots = [*self.start, *((spot, token) for spot, token, _ in self.lane)]
-        if spots:
-            texts = [labels.escape(self._text(token)) for _, token in spots]
-            drawn.append(
-                _written([spot for spot, _ in spots], texts, {"size": 5, "color": BESIDE_HUE})
-            )
-        return drawn
+            by_fate[self.branches[place].fate].append(place)
+        traces = [self._of_fate(fate, places, ink) for fate, places in by_fate.items()]
+        outside = [*self.start, *((spot, token) for spot, token, _ in self.lane)]
+        if outside:
+            spots = [spot for spot, _ in outside]
+            texts = [labels.escape(self._text(token)) for _, token in outside]
+            traces.append(_written(spots, texts, {"size": 5, "color": BESIDE_HUE}))
+        return traces
+
+    def _of_fate(self, fate: str, places: Sequence[int], ink: str | None) -> Spec:
+        """The dots and labels of the branches of one fate; an output ends at a square."""
+        branches = [self.branches[place] for place in places]
+        texts = [
+            labels.bold(labels.escape(self._text(branch.token)), fate == WON) for branch in branches
+        ]
+        size, hue = {WON: (7, ACCENT), KEPT: (7, _HUES[KEPT]), LOST: (5, _FAINT)}[fate]
+        symbols = ["square" if branch.ended else "circle" for branch in branches]
+        dot = {"size": size, "symbol": symbols, "color": hue}
+        colour = {WON: ACCENT, KEPT: ink, LOST: _FAINT}[fate]
+        return _written([self.spots[place] for place in places], texts, dot, colour)
 
     def ring(self, chosen: int | None) -> list[Spec]:
         """A frame around the chosen token."""
@@ -236,17 +266,19 @@ class _Tree:
             places += [place] * count
             notes += [self.branches[place].note] * count
         for spot, _, note in self.lane:
-            x = [*x, spot.x]
-            y = [*y, spot.y]
-            places = [*places, -1]
-            notes = [*notes, note]
+            x.append(spot.x)
+            y.append(spot.y)
+            places.append(-1)
+            notes.append(note)
         return plot.targets(np.array(x, np.float32), np.array(y, np.float32), places, notes, 19)
 
 
 def _curve(a: Spot, b: Spot) -> np.ndarray:
     """(points, 2): from the end of one label to the next dot, level at both ends."""
     start = a.x + a.width
-    stop = b.x - (_DOT / 100 if b.width else 0)
+    stop = b.x
+    if b.width:
+        stop -= _DOT / 100
     if a.y == b.y:
         return np.array([[start, a.y], [stop, b.y]])
     bend = _CURVE**2 * (3 - 2 * _CURVE)
@@ -256,7 +288,8 @@ def _curve(a: Spot, b: Spot) -> np.ndarray:
 def _line(pieces: Sequence[np.ndarray], line: Spec) -> Spec:
     """Lines as one trace, with gaps between them."""
     gap = np.full((1, 2), np.nan)
-    x, y = np.concatenate([part for piece in pieces for part in (piece, gap)]).astype(np.float32).T
+    corners = np.concatenate([rows for piece in pieces for rows in (piece, gap)])
+    x, y = corners.astype(np.float32).T
     return plot.points(x, y, "lines", line=line, showlegend=False)
 
 
@@ -264,9 +297,10 @@ def _written(
     spots: Sequence[Spot], texts: Sequence[str], marker: Spec, colour: str | None = None
 ) -> Spec:
     """Dots with a label at the right of each."""
-    font = {"textfont": {"size": _FONT} | ({"color": colour} if colour else {})}
+    font: Spec = {"size": _FONT}
+    if colour:
+        font["color"] = colour
     x = [spot.x for spot in spots]
     y = [spot.y for spot in spots]
-    return plot.points(
-        x, y, "markers+text", text=texts, marker=marker, showlegend=False, **plot.BESIDE | font
-    )
+    look = plot.BESIDE | {"textfont": font}
+    return plot.points(x, y, "markers+text", text=texts, marker=marker, showlegend=False, **look)

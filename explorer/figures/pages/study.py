@@ -66,8 +66,10 @@ class Chart:
 
 
 def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Figure:
-    """The figure of a chart of any kind but a table; its series look as they do `among` those
-    named."""
+    """The figure of a chart of any kind but a table.
+
+    Its series look as they do `among` those named.
+    """
     series: dict[str, list[Row]] = {}
     for row in chart.rows:
         if row[2] is not None:
@@ -82,19 +84,21 @@ def draw(chart: Chart, among: Sequence[str] = (), ink: str = "#1d232c") -> go.Fi
 def _curves(chart: Chart, series: Series) -> go.Figure:
     data = []
     for name, rows, (colour, dash, symbol) in series:
-        drawn = plot.curve(
+        curve = plot.curve(
             name,
             [row[1] for row in rows],
             [row[2] for row in rows],
-            f"%{{x:,.6~g}}: %{{y:.4~g}}{chart.unit}%{{customdata}}",
-            colour,
-            dash,
-            1.8,
+            hover=f"%{{x:,.6~g}}: %{{y:.4~g}}{chart.unit}%{{customdata}}",
+            colour=colour,
+            dash=dash,
+            width=1.8,
             mode="lines+markers" if len(rows) <= _MOST_MARKS else "lines",
             marker={"color": colour, "symbol": symbol, "size": 6},
             customdata=[_ends(row) for row in rows],
         )
-        data.append(drawn | ({"error_y": _error(rows)} if len(chart.columns) > 3 else {}))
+        if len(chart.columns) > 3:
+            curve["error_y"] = _error(rows)
+        data.append(curve)
     x, y = (_axis(chart.columns[i], axis in chart.log) for i, axis in enumerate("xy", start=1))
     places = sorted({float(row[1] or 0.0) for row in chart.rows})
     if (
@@ -107,63 +111,82 @@ def _curves(chart: Chart, series: Series) -> go.Figure:
 
 
 def _by_place(chart: Chart, series: Series) -> go.Figure:
-    """A row for each place, the series of a place under one another; each value behind its
-    interval."""
+    """A row for each place, the series of a place under one another.
+
+    Each value stands behind its interval.
+    """
     data = list[Spec]()
-    barred = chart.kind == "bars"
     places = list(dict.fromkeys(str(row[1]) for row in chart.rows))
     for i, (name, rows, (colour, _, symbol)) in enumerate(series):
         aside = (i - (len(series) - 1) / 2) * 0.76 / len(series)
         y = [places.index(str(row[1])) + aside for row in rows]
-        texts = [f"{number(row[2], _digits(chart))}{chart.unit}" for row in rows]
-        told: Spec = {
-            "name": labels.escape(name),
-            "hovertemplate": f"{labels.escape(name)} %{{customdata}}<extra></extra>",
-            "customdata": [f"{text}{_ends(row)}" for text, row in zip(texts, rows, strict=True)],
-        }
-        if len(chart.columns) > 3:
-            told["error_x"] = _error(rows) | ({"color": "#808080"} if barred else {})
         x = [row[2] for row in rows]
-        marker = {"color": colour, "symbol": symbol, "size": 9}
-        width = 0.7 / len(series)
-        data.append(
-            plot.bars(x, colour, y=y, width=width, **told)
-            if barred
-            else plot.points(x, y, marker=marker, **told)
-        )
-        base = [0.0] * barred
-        ends = [max(float(each or 0.0) for each in (row[2], *row[4:5], *base)) for row in rows]
-        texts = [f"\u2003{text}" for text in texts]
-        font = {"textfont": {"size": 12}}
-        data.append(
-            plot.points(ends, y, "text", text=texts, showlegend=False, **plot.BESIDE | font)
-        )
-    values = [float(each) for row in chart.rows for each in row[2:5] if each is not None]
-    # with room for what is written there
+        more = _hover(chart, name, rows)
+        if chart.kind == "bars":
+            marks = plot.bars(x, colour, y=y, width=0.7 / len(series), **more)
+        else:
+            marker = {"color": colour, "symbol": symbol, "size": 9}
+            marks = plot.points(x, y, marker=marker, **more)
+        data += [marks, _values(chart, rows, y)]
+    height = len(places) * max(_ROW, _GROUP * len(series))
+    return _figure(data, _value_axis(chart), _names(places, down=True), 60 + height, len(series))
+
+
+def _hover(chart: Chart, name: str, rows: Sequence[Row]) -> Spec:
+    """Name and hover texts of a series, and its intervals where the chart has them."""
+    texts = [f"{_value(chart, row)}{_ends(row)}" for row in rows]
+    more: Spec = {
+        "name": labels.escape(name),
+        "hovertemplate": f"{labels.escape(name)} %{{customdata}}<extra></extra>",
+        "customdata": texts,
+    }
+    if len(chart.columns) > 3:
+        more["error_x"] = _error(rows)
+        if chart.kind == "bars":
+            more["error_x"]["color"] = "#808080"
+    return more
+
+
+def _value(chart: Chart, row: Row) -> str:
+    """The value of a row with its unit."""
+    return f"{number(row[2], _digits(chart))}{chart.unit}"
+
+
+def _values(chart: Chart, rows: Sequence[Row], y: Sequence[float]) -> Spec:
+    """The values as texts, beyond the ends of their intervals and, beside bars, of their bars."""
+    ends = [max(float(end or 0.0) for end in (row[2], *row[4:5])) for row in rows]
+    if chart.kind == "bars":
+        ends = [max(end, 0.0) for end in ends]
+    texts = [f"\u2003{_value(chart, row)}" for row in rows]
+    look = plot.BESIDE | {"textfont": {"size": 12}}
+    return plot.points(ends, y, "text", text=texts, showlegend=False, **look)
+
+
+def _value_axis(chart: Chart) -> Spec:
+    """The axis of the values, with room for what is written at them."""
+    values = [float(value) for row in chart.rows for value in row[2:5] if value is not None]
     low = min(0.0, *values)
     high = max(0.0, *values)
-    x_axis = _axis(chart.columns[2]) | {
-        "range": [low - 0.03 * (high - low), high + 0.2 * (high - low)]
-    }
-    height = len(places) * max(_ROW, _GROUP * len(series))
-    return _figure(data, x_axis, _names(places, down=True), 60 + height, len(series))
+    ends = [low - 0.03 * (high - low), high + 0.2 * (high - low)]
+    return _axis(chart.columns[2]) | {"range": ends}
 
 
 def _grid(chart: Chart, _: Series) -> go.Figure:
     down, across = (list(dict.fromkeys(str(row[i]) for row in chart.rows)) for i in (0, 1))
     cells = {(row[0], row[1]): row[2] for row in chart.rows}
     values = [[cells.get((row, column)) for column in across] for row in down]
-    known = [float(each) for row in values for each in row if each is not None]
+    known = [float(value) for row in values for value in row if value is not None]
     most = max(map(abs, known), default=1.0) or 1.0
-    signed = min(known, default=0.0) < 0
-    shades = _SIGNED if signed else _RISING
-    data = plot.heat(
-        np.array(values, float), (-most if signed else 0, most), shades, xgap=2, ygap=2
-    ) | {
+    ends = (0.0, most)
+    shades = _RISING
+    if min(known, default=0.0) < 0:
+        ends = (-most, most)
+        shades = _SIGNED
+    data = plot.heat(np.array(values, float), ends, shades, xgap=2, ygap=2) | {
         "z": values,
         "x": list(range(len(across))),
         "y": list(range(len(down))),
-        "text": [[number(each, _digits(chart)) for each in row] for row in values],
+        "text": [[number(value, _digits(chart)) for value in row] for row in values],
         "texttemplate": "%{text}",
         "textfont": {"size": 12},
         "hovertemplate": f"%{{customdata}}: %{{text}}{chart.unit}<extra></extra>",
@@ -185,63 +208,79 @@ def number(value: object, digits: int = 3) -> str:
     """A number with at most so many digits after the point; empty for None. Only a zero is "0"."""
     if not isinstance(value, int | float):
         return ""
-    return (
-        labels.number(value, ",d" if isinstance(value, int) else f",.{digits}f") if value else "0"
-    )
+    if not value:
+        return "0"
+    if isinstance(value, int):
+        return labels.number(value, ",d")
+    return labels.number(value, f",.{digits}f")
 
 
 def _digits(chart: Chart) -> int:
     """Digits after the point that three figures of the largest value of a chart need."""
     most = max((abs(float(row[2])) for row in chart.rows if row[2] is not None), default=1.0)
-    return max(0, min(3, 2 - math.floor(math.log10(most)))) if most else 0
+    if not most:
+        return 0
+    return max(0, min(3, 2 - math.floor(math.log10(most))))
 
 
 def _ends(row: Row) -> str:
-    return f" ({number(row[3])} to {number(row[4])})" if len(row) > 4 and row[3] is not None else ""
+    """The interval of a row in words; empty without one."""
+    if len(row) <= 4 or row[3] is None:
+        return ""
+    return f" ({number(row[3])} to {number(row[4])})"
 
 
 def _error(rows: Sequence[Row]) -> Spec:
-    low, high = (
-        [
-            abs(float(row[end] or 0.0) - float(row[2] or 0.0)) if row[end] is not None else 0.0
-            for row in rows
-        ]
-        for end in (3, 4)
-    )
-    return plot.error(low, high)
+    """The intervals of rows."""
+    return plot.error([_distance(row, 3) for row in rows], [_distance(row, 4) for row in rows])
+
+
+def _distance(row: Row, end: int) -> float:
+    """How far an end of its interval is from the value of a row; 0 without one."""
+    if row[end] is None:
+        return 0.0
+    return abs(float(row[end] or 0.0) - float(row[2] or 0.0))
 
 
 def _axis(title: str, log: bool = False) -> Spec:
-    return plot.number_axis() | {
+    """An axis of numbers, in powers if it is logarithmic."""
+    axis = plot.number_axis() | {
         "title": {"text": labels.escape(title), "font": {"size": 12}, "standoff": 8},
         "tickfont": {"size": 12},
         "separatethousands": True,
-        "exponentformat": "power" if log else "none",
-        "type": "log" if log else "linear",
+        "exponentformat": "none",
+        "type": "linear",
         "zeroline": not log,
         "zerolinecolor": style.NEUTRAL,
         "zerolinewidth": 1,
         "automargin": True,
     }
+    if log:
+        axis |= {"exponentformat": "power", "type": "log"}
+    return axis
 
 
 def _names(texts: Sequence[str], width: int = 99, down: bool = False) -> Spec:
-    """What makes an axis one of names, broken into lines of so many letters; `down`, the whole
-    axis."""
-    shown = [
+    """What makes an axis one of names, in lines of so many letters; `down`, the whole axis."""
+    names = [
         "<br>".join(map(labels.escape, wrap(text, width, break_on_hyphens=False))) for text in texts
     ]
     ticks = {
         "tickvals": list(range(len(texts))),
-        "ticktext": shown,
+        "ticktext": names,
         "showgrid": False,
         "zeroline": False,
     }
-    return _axis("") | ticks | {"range": [len(texts) - 0.5, -0.5]} if down else ticks
+    if not down:
+        return ticks
+    return _axis("") | ticks | {"range": [len(texts) - 0.5, -0.5]}
 
 
 def _figure(data: list[Spec], x: Spec, y: Spec, height: int, series: int) -> go.Figure:
     """The figure; a legend stands above it if there are several series."""
-    top = 12 + 21 * (1 + (series - 1) // 4) if series > 1 else 10
-    more = plot.legend() if series > 1 else {}
-    return plot.figure(data, x, y, height + top, (10, top, 16, 10), hovermode="closest", **more)
+    layout: Spec = {"hovermode": "closest"}
+    top = 10
+    if series > 1:
+        top = 12 + 21 * (1 + (series - 1) // 4)
+        layout |= plot.legend()
+    return plot.figure(data, x, y, height + top, (10, top, 16, 10), **layout)

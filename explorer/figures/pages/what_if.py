@@ -1,5 +1,4 @@
-"""Effect of a change: the difference of two maps, bars of Δ log p by step, the same change at other
-heads."""
+"""Effect of a change: difference of two maps, Δ log p by step, the same change at other heads."""
 
 import math
 from collections.abc import Sequence
@@ -35,33 +34,27 @@ class StepMove:
 
 def delta_bars(steps: Sequence[StepMove], parting: int | None) -> go.Figure:
     """Bars of Δ log p, one row per step; a line under the step (from 0) at which the runs part."""
-    shown = [0.0 if step.delta != step.delta else step.delta for step in steps]
-    moved = [labels.moved(each.delta) for each in steps]
-    names = [labels.short(each.token) for each in steps]
+    lengths = [0.0 if math.isnan(step.delta) else step.delta for step in steps]
+    texts = [labels.moved(step.delta) for step in steps]
+    names = [labels.short(step.token) for step in steps]
+    notes = plot.noted([step.note for step in steps])
     rows = {"tickvals": list(range(len(steps))), "ticktext": names, "fixedrange": True}
+    lines = []
+    if parting is not None and parting < len(steps):
+        lines.append(plot.stroke(y=parting + 0.5, width=1.5))
     return plot.figure(
-        [
-            plot.bars(
-                shown,
-                style.sign_hues(shown),
-                text=moved,
-                **plot.noted([each.note for each in steps]),
-            )
-        ],
-        _nats("Δ log p, nats", shown),
+        [plot.bars(lengths, style.sign_hues(lengths), text=texts, **notes)],
+        _nats("Δ log p, nats", lengths),
         rows | {"range": [len(steps) - 0.5, -0.5]},
         40 + _ROW * len(steps),
         (110, 8, 20, 32),
         bargap=0.3,
-        shapes=[]
-        if parting is None or parting >= len(steps)
-        else [plot.stroke(y=parting + 0.5, width=1.5)],
+        shapes=lines,
     )
 
 
 def _nats(title: str, values: Sequence[float]) -> Spec:
-    """An axis for differences of log-probabilities, with room for a number at the end of the
-    longest bar."""
+    """An axis for differences of log-probabilities, with room for a number at the longest bar."""
     most = 1.3 * max(0.1, *map(abs, values))
     return {
         "range": [-most, most],
@@ -73,8 +66,7 @@ def _nats(title: str, values: Sequence[float]) -> Spec:
 
 
 def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) -> go.Figure:
-    """The effect of a change in nats as a bar, over grey dots for the same change at other
-    heads."""
+    """The effect of a change in nats as a bar, over grey dots for the same at other heads."""
     y = [_STRIP * place for place in np.linspace(-1, 1, len(others) + 2)[1:-1]]
     grey = {"size": 9, "color": style.NEUTRAL, "line": {"width": 1, "color": style.LINE}}
     return plot.figure(
@@ -99,22 +91,25 @@ ROOM = 8.5
 
 
 def scale_end(most: float) -> float:
-    """The end of a diverging scale on both sides: the next tenth above the largest difference, at
-    most 1."""
+    """The end of a diverging scale: the next tenth above the largest difference, at most 1."""
     return min(max(math.ceil(10 * most - 1e-6) / 10, 0.1), 1.0)
 
 
 def merged_names(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> list[str]:
-    """Names of aligned tokens: `A: …` or `B: …` if one side lacks the token, both names if they
-    differ."""
-    a, b = map(labels.pieces, (first, second))
-    found = list[str]()
+    """Names of aligned tokens: `A: …` or `B: …` if one side lacks it, both names if they differ."""
+    a = labels.pieces(first)
+    b = labels.pieces(second)
+    names = list[str]()
     for i, j in pairs:
-        if i is None or j is None:
-            found.append(f"B: {b[j]}" if j is not None else f"A: {a[i]}" if i is not None else "")
+        if i is not None and j is not None:
+            names.append(a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}")
+        elif i is not None:
+            names.append(f"A: {a[i]}")
+        elif j is not None:
+            names.append(f"B: {b[j]}")
         else:
-            found.append(a[i] if a[i] == b[j] else f"{a[i]} | {b[j]}")
-    return found
+            names.append("")
+    return names
 
 
 def difference_map(
@@ -131,25 +126,20 @@ def difference_map(
     size: int = style.LARGE,
     room: float = ROOM,  # widest label, in multiples of its font size
 ) -> go.Figure:
-    """Draws first − second; cells that were not compared are hatched. ValueError beyond 64 x 64
-    cells."""
+    """Draws first − second; cells not compared are hatched. ValueError beyond 64 x 64 cells."""
     if max(compared.shape) > LARGEST:
         raise ValueError(f"A map shows at most {LARGEST} x {LARGEST} cells: ask for a window.")
     ticks = {-end: f"−{end:.1f}", 0.0: "0", end: f"{end:.1f}"}
-    told = (
-        "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · A − B %{z:.3f}<extra></extra>"
-    )
-    cells = plot.heat(
-        np.where(compared, first - second, 0), (-end, end), style.DIVERGING, hovertemplate=told
-    ) | {
+    keys = [f"key {column}" for column in columns]
+    cells = plot.heat(np.where(compared, first - second, 0), (-end, end), style.DIVERGING) | {
+        "hovertemplate": "%{text}<br>A %{customdata[0]:.3f} · B %{customdata[1]:.3f} · "
+        "A − B %{z:.3f}<extra></extra>",
         "showscale": True,
         "colorbar": plot.colour_bar(ticks, 0.7, 9, "weight, A − B", air=4),
         "customdata": np.stack([first, second], axis=-1).astype(np.float32),
-        "text": cell_texts(
-            rows, [f"key {column}" for column in columns], compared, " (not compared)"
-        ),
+        "text": cell_texts(rows, keys, compared, " (not compared)"),
     }
-    layout = token_grid(rows, columns, titles, size, room, LEGEND)
+    layout = token_grid(rows, columns, titles, size, room, below=LEGEND)
     layout["width"] += _ENDS - layout["margin"]["r"]
     texts = ["" if np.isnan(distance) else f"{distance:.2f}" for distance in distances]
     unseen = row_ends(layout, texts, "TV", _ENDS)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from transformer import interventions as do
-from transformer.decoding import constrained
+from transformer.decoding import SearchRules, constrained
 from transformer.requests import Request
 from transformer.run import Translation
 from transformer.sampling import Sampling
@@ -42,6 +42,15 @@ def most_probable(shares: Tensor, most: int, token_id: int) -> list[int]:
     return best if token_id in best else [*best[:-1], token_id]
 
 
+def _limit_and_rules(translator: Translator, translation: Translation) -> tuple[int, SearchRules]:
+    """Most tokens of the output, and the rules of its search without its changes."""
+    if translator.continues:
+        return translator.config.max_positions, translator.rules
+    dropped = [change for change in translation.interventions if isinstance(change, do.DropSource)]
+    request = Request(translator, translation.source_text, interventions=dropped)
+    return request.limit, request.rules
+
+
 @torch.inference_mode()
 def filtered_steps(
     translator: Translator, translation: Translation, sampling: Sampling
@@ -50,13 +59,12 @@ def filtered_steps(
     forbid."""
     assert translation.distributions is not None
     log_probs = translation.distributions()
-    ids = (translator.config.bos_id, *translation.target_ids)
+    ids = (*translation.read_ids, *translation.target_ids[-1:])
     changes = translation.interventions
-    dropped = [change for change in changes if isinstance(change, do.DropSource)]
-    request = Request(translator, translation.source_text, interventions=dropped)
-    rules = constrained(request.rules, changes, translator.token_id, translator.config.eos_id)
+    limit, own = _limit_and_rules(translator, translation)
+    rules = constrained(own, changes, translator.token_id, translator.config.eos_id)
     allowed = [
-        rules.choices(row[None], [ids[: step + 1]], [step + 1 >= request.limit], step)[1]
+        rules.choices(row[None], [ids[: step + 1]], [step + 1 >= limit], step)[1]
         for step, row in enumerate(log_probs)
     ]
     steps = []

@@ -285,6 +285,16 @@ def test_files_of_16_bits_open(dtype: torch.dtype, tmp_path: Path) -> None:
         assert largest(ours.model(ids), reference(tmp_path).float()(ids).logits) < NEAR
 
 
+def test_files_in_shards_open(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    parts = tmp_path / "parts"
+    write_decoder(whole, "Llama, groups of three")
+    write_decoder(parts, "Llama, groups of three", shard_size="40KB")
+    assert len(list(parts.glob("model-*.safetensors"))) > 2
+    run = load_language_model(parts, "cpu").force(TEXT)
+    assert run.log_probs == load_language_model(whole, "cpu").force(TEXT).log_probs
+
+
 def test_the_two_files_of_a_byte_level_vocabulary_open(tmp_path: Path) -> None:
     write_decoder(tmp_path, "GPT-2")
     before = load_language_model(tmp_path, "cpu").ids(TEXT)

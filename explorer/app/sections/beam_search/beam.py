@@ -73,7 +73,8 @@ def show(opened: View, now: State) -> None:
             f"The tree has {len(tree.nodes):,} tokens; the last one of the best output is taken."
         )
         chosen = None
-    chosen = tree.winner if chosen is None else chosen
+    if chosen is None:
+        chosen = tree.winner
     say(comparison(tree, text))
 
     greedy, nodes = tree.greedy, tree.nodes
@@ -120,8 +121,10 @@ def show(opened: View, now: State) -> None:
 
 
 def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> None:
-    """How many hypotheses, and how they are scored; what is the model's own stays out of the
-    address."""
+    """How many hypotheses, and how they are scored.
+
+    What is the model's own stays out of the address.
+    """
 
     def take(name: str, value: float, usual: float) -> None:
         session.change(**{name: None if value == usual else value, "node": None})
@@ -149,7 +152,10 @@ def settings(beam: int, most: int, scored: SearchRules, rules: SearchRules) -> N
 
 
 def divisor(offset: int) -> str:
-    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α" if offset else "|y| to the power α"
+    """What a sum of log p is divided by, in words."""
+    if not offset:
+        return "|y| to the power α"
+    return f"(({offset} + |y|) ÷ {offset + 1}) to the power α"
 
 
 def score_name(rules: SearchRules) -> str:

@@ -1,6 +1,6 @@
-"""Sampling: its settings, the tree of several draws, and each step's distribution before and
-after."""
+"""Sampling: settings, the tree of several draws, each step's distribution before and after."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import streamlit as st
@@ -13,7 +13,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
-from explorer.app.server.run_key import USUAL
+from explorer.app.server.run_key import USUAL, RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base import labels
@@ -33,10 +33,9 @@ ALL = 0.9995  # probability from which nothing worth mentioning is left out
 
 
 def show(opened: View, now: State) -> None:
+    """Draws the settings, the tree of all draws, the chosen sample, and the draws as a table."""
     values = now.values(Sampling)
-    first = values.seed
-    if first is None:
-        first = int(now.decode.removeprefix(SAMPLE)) if now.decode.startswith(SAMPLE) else 1
+    first = first_seed(now)
     seeds = range(first, first + values.draws)
     drawing = runs.drawing_of(now)
     settings(now, seeds)
@@ -47,29 +46,16 @@ def show(opened: View, now: State) -> None:
     st.markdown(summary(draws, seeds, greedy))
 
     nodes = draws.nodes
-    drawn = len(draws.translations)
     chosen = now.values(Tree).node
     if chosen is None or chosen >= len(nodes):
         chosen = draws.leaves[draws.best]
-    parents = {node.parent for node in nodes}
-    branches = [
-        Branch(
-            token=node.token,
-            step=node.step,
-            parent=node.parent,
-            share=len(node.samples) / drawn,
-            fate=WON if draws.best in node.samples else KEPT,
-            ended=i not in parents,
-            note=f"{piece(node.token)} · step {count(node.step)}\n"
-            f"log p {number(node.log_prob)} · Σ log p {number(node.total)}\n"
-            f"{len(node.samples)} of {drawn} samples: {'seeds' if len(node.samples) > 1 else 'seed'} "
-            f"{', '.join(str(seeds[sample]) for sample in node.samples)}",
-        )
-        for i, node in enumerate(nodes)
-    ]
+    caption = (
+        f"{len(draws.translations)} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns "
+        "are steps · thickness = share of samples that take the line"
+    )
     picture(
         "samples",
-        branches,
+        branches(draws, seeds),
         names={WON: "the most probable", KEPT: "the others"},
         tree=draws,
         greedy=(greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
@@ -77,15 +63,61 @@ def show(opened: View, now: State) -> None:
         chosen=chosen,
         first=min(now.values(Maps).first or 0, max(0, nodes[-1].step + 1 - STEPS)),
         run=greedy,
-        caption=f"{drawn} samples, {drawing}, seeds {seeds[0]} to {seeds[-1]} · columns are steps · "
-        "thickness = share of samples that take the line",
-        more={"seeds": [" ".join(str(seeds[sample]) for sample in node.samples) for node in nodes]},
+        caption=caption,
+        more={"seeds": [" ".join(seeds_of(node.samples, seeds)) for node in nodes]},
         seeing=SEEING,
         formula=FORMULA,
     )
 
     seed = seeds[nodes[chosen].samples[0]]
-    run_key = replace(run_key, decode=f"{SAMPLE}{seed}", drawing=drawing)
+    one_sample(replace(run_key, decode=f"{SAMPLE}{seed}", drawing=drawing), seed)
+    all_samples(draws, seeds)
+
+
+def first_seed(now: State) -> int:
+    """The first seed: that of the address, else of the sample that is on every page, else 1."""
+    seed = now.values(Sampling).seed
+    if seed is not None:
+        return int(seed)
+    if now.decode.startswith(SAMPLE):
+        return int(now.decode.removeprefix(SAMPLE))
+    return 1
+
+
+def seeds_of(samples: Sequence[int], seeds: range) -> list[str]:
+    """The seeds of some samples as texts."""
+    return [str(seeds[sample]) for sample in samples]
+
+
+def branches(draws: Draws, seeds: range) -> list[Branch]:
+    """The tree of all draws: the more samples take a token, the thicker is its line."""
+    nodes = draws.nodes
+    drawn = len(draws.translations)
+    parents = {node.parent for node in nodes}
+    tree = []
+    for i, node in enumerate(nodes):
+        samples = len(node.samples)
+        noun = "seeds" if samples > 1 else "seed"
+        note = (
+            f"{piece(node.token)} · step {count(node.step)}\n"
+            f"log p {number(node.log_prob)} · Σ log p {number(node.total)}\n"
+            f"{samples} of {drawn} samples: {noun} {', '.join(seeds_of(node.samples, seeds))}"
+        )
+        branch = Branch(
+            token=node.token,
+            step=node.step,
+            parent=node.parent,
+            share=samples / drawn,
+            fate=WON if draws.best in node.samples else KEPT,
+            ended=i not in parents,
+            note=note,
+        )
+        tree.append(branch)
+    return tree
+
+
+def one_sample(run_key: RunKey, seed: int) -> None:
+    """The chosen sample with its attention, and the distribution of the cursor's step."""
     sample = View(run_key, runs.translate(run_key, whole=True), None)
     everywhere = {**session.RUN, "decode": run_key.decode, "target": None}
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -94,9 +126,13 @@ def show(opened: View, now: State) -> None:
         st.button(show_it, "search.take", on_click=session.change, kwargs=everywhere)
     view(sample, lambda now, looks: distribution(sample, now, looks))
 
+
+def all_samples(draws: Draws, seeds: range) -> None:
+    """A table of all draws; a click chooses one."""
     st.markdown("##### All draws, most probable first")
-    order = sorted(range(drawn), key=lambda i: -sum(draws.translations[i].log_probs))
-    samples = [draws.translations[i] for i in order]
+    translations = draws.translations
+    order = sorted(range(len(translations)), key=lambda i: -sum(translations[i].log_probs))
+    samples = [translations[i] for i in order]
     columns: dict[str, list[object]] = {
         "seed": [seeds[i] for i in order],
         "translation": [draw.text for draw in samples],
@@ -105,7 +141,7 @@ def show(opened: View, now: State) -> None:
     }
 
     def take(row: int) -> None:
-        choose(nodes, draws.leaves[order[row]])
+        choose(draws.nodes, draws.leaves[order[row]])
 
     outputs("search.samples", columns, take, "The samples, most probable first")
 
@@ -124,28 +160,26 @@ def settings(now: State, seeds: range) -> None:
             session.change(draws=count, node=None)
 
         pickers.slide("draws", "Draws", values.draws, take, ends=ends, width=150)
-        fresh = {**session.RUN, "seed": seeds.stop}
-        does, icon = (
-            "Takes the next seeds; a seed always draws the same sample",
-            ":material/casino:",
-        )
         st.button(
-            "Draw others", "search.again", does, icon=icon, on_click=session.change, kwargs=fresh
+            "Draw others",
+            "search.again",
+            "Takes the next seeds; a seed always draws the same sample",
+            icon=":material/casino:",
+            on_click=session.change,
+            kwargs={**session.RUN, "seed": seeds.stop},
         )
 
 
 def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
-    """The most probable of the draws, and whether any writes what greedy search does, as
-    Markdown."""
+    """The most probable of the draws, and whether any writes as greedy search does, in Markdown."""
     texts = [translation.text for translation in draws.translations]
     best = draws.translations[draws.best]
     different = len(set(texts))
-    same = texts.count(greedy.text)
-    counted = f"{labels.counted(len(texts), 'draw')}"
     wrote = f"{different} different translations" if different > 1 else "1 translation"
+    same = texts.count(greedy.text)
     drew = f"{same} draws write" if same > 1 else f"{same or 'no'} draw writes"
     return (
-        f"{counted}, {wrote}.  \n"
+        f"{labels.counted(len(texts), 'draw')}, {wrote}.  \n"
         f":gray[most probable, seed {seeds[draws.best]}:] {plain(best.text) or '◌'} "
         f":gray[(Σ log p {number(sum(best.log_probs))})]  \n"
         f":gray[greedy search:] {plain(greedy.text) or '◌'} "

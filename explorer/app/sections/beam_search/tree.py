@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -69,8 +70,10 @@ def picture(
     more: Mapping[str, Sequence[object]],  # further columns of the CSV, by their names
     **words: Any,  # explanation and formula, as in `panel`
 ) -> None:
-    """Draws a tree with the greedy path beside it; a lesson whose question is open shows its start
-    only."""
+    """Draws a tree with the greedy path beside it.
+
+    A lesson whose question is open shows its start only.
+    """
     inside = tree.along(greedy[0])
     notes = [
         (
@@ -84,9 +87,15 @@ def picture(
         beside = Beside("greedy search", [])
         chosen = None
         first = 0
-    draw = partial(search_tree, branches, names, beside, chosen, first, run.decoder_input_tokens[0])
+    start = run.decoder_input_tokens[0]
     take = partial(choose, tree.nodes)
     title = f"{caption} · {run.model}"
+
+    def draw(ink: str) -> go.Figure:
+        return search_tree(
+            branches, names, beside=beside, chosen=chosen, first=first, start=start, ink=ink
+        )
+
     panel(
         name, draw, title, lambda: table(tree, more), take=take, scrolls=True, inked=True, **words
     )
@@ -122,8 +131,10 @@ def outputs(
 
 
 def view(opened: View, beside: Callable[[State, Looks], None] | None = None) -> None:
-    """Draws the linked view of a run; its output may be shorter than the one that the cursor was
-    set in."""
+    """Draws the linked view of a run.
+
+    Its output may be shorter than the one that the cursor was set in.
+    """
     run = opened.translation
     last = len(opened.translation.target_tokens) - 1
     if (session.current().step or 0) > last:

@@ -1,12 +1,16 @@
 """Word alignment: the links of a head or of the best aligner, compared with links made by hand."""
 
-import re
-from collections.abc import Mapping
-from functools import partial
-from typing import Any
+from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.app.address import State, session
 from explorer.app.controls import chart, export, inform, options, part, pickers, plain, seen
@@ -54,48 +58,19 @@ NO_FACT = (
 
 
 def show(opened: View) -> None:
-    """Pairs with links made by hand, of which a chosen one is forced and brings its links; the
-    alignment."""
-    now = session.current().gold
+    """Pairs with links made by hand, and the alignment of the chosen one, which is forced."""
 
-    def upload(file: Any) -> None:
+    def upload(file: UploadedFile | None) -> None:
         if file is not None:
             try:
                 session.visit().gold = read_upload(file.name, file.getvalue(), read_gold)
             except DataError as error:
                 session.notice(str(error))
 
-    def choice(origin: str, label: str, pairs: list[GoldPair]) -> None:
-        def take(i: int) -> None:
-            pair = pairs[i]
-            text = " ".join(pairs[i].source)
-            links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
-            texts = {
-                "text": text,
-                "target": " ".join(pair.target),
-                "sentence": examples.whole(text),
-            }
-            more = {"pairs": links, "gold": f"{origin}-{count(i)}"}
-            session.change(**session.FRESH | texts | more)
-
-        offered: dict[Any, str] = {None: "choose a pair"}
-        offered |= options.numbered((" ".join(pair.source) for pair in pairs), 60)
-        number = (
-            int(now.removeprefix(f"{origin}-")) - 1
-            if now and now.startswith(f"{origin}-")
-            else None
-        )
-        number = number if number in offered else None
-        if pairs:
-            pickers.choose(
-                f"gold.{origin}", label, offered, number, take, texts=True, labelled=True
-            )
-
     with st.container(horizontal=True):
         with st.popover("Open links made by hand", type="tertiary", icon=":material/fact_check:"):
-            choice(
-                "sample", "The bundled sample (Tatoeba, links made by hand)", linked(opened.source)
-            )
+            sample = "The bundled sample (Tatoeba, links made by hand)"
+            choose_pair("sample", sample, linked(opened.source))
             st.file_uploader(
                 (
                     "Your own file, one pair per line: source, tab, target, tab, links such as "
@@ -105,9 +80,46 @@ def show(opened: View) -> None:
                 max_upload_size=LARGEST // 2**20,
                 **session.control("gold.upload", None, upload),
             )
-            choice("file", "The pairs of your file", session.visit().gold)
+            choose_pair("file", "The pairs of your file", session.visit().gold)
         seen(SEEING, FORMULA)
     section(opened)
+
+
+def choose_pair(origin: str, label: str, pairs: list[GoldPair]) -> None:
+    """Lets the visitor choose one of some pairs, which brings its links; draws nothing for none."""
+    if not pairs:
+        return
+
+    def take(place: int | None) -> None:
+        if place is None:  # the entry that asks for a pair is none
+            return
+        pair = pairs[place]
+        text = " ".join(pair.source)
+        links = frozenset((a, b, (a, b) in pair.sure) for a, b in pair.possible | pair.sure)
+        pair_values = {
+            "text": text,
+            "target": " ".join(pair.target),
+            "sentence": examples.whole(text),
+            "pairs": links,
+            "gold": f"{origin}-{count(place)}",
+        }
+        session.change(**session.FRESH | pair_values)
+
+    names: dict[int | None, str] = {None: "choose a pair"}
+    for place, name in options.numbered((" ".join(pair.source) for pair in pairs), 60).items():
+        names[place] = name
+    chosen = chosen_pair(origin)
+    if chosen not in names:
+        chosen = None
+    pickers.choose(f"gold.{origin}", label, names, chosen, take, texts=True, labelled=True)
+
+
+def chosen_pair(origin: str) -> int | None:
+    """The place of the pair that the address names, if it is of this origin."""
+    name = session.current().gold
+    if not name or not name.startswith(f"{origin}-"):
+        return None
+    return int(name.removeprefix(f"{origin}-")) - 1
 
 
 @part()
@@ -217,73 +229,118 @@ def every_head(opened: View, text: Text, pair: GoldPair, rules: LinkRules) -> No
 
 def word_map(opened: View, text: Text, pair: GoldPair, rules: LinkRules, now: State) -> None:
     """The weights between words with both kinds of links; a click draws a link or takes it away."""
-    run = opened.translation
-    sizes = (len(text.target), len(text.source))
     words, links = rules.drawn(opened, text)
     st.markdown(f"{suggestion(rules.name, text, links, pair)} {trust(opened, rules)}")
-    at = word_at(text.target, now.step or 0)
-    if max(sizes) > SHOWN:
-        places = ("cross", now.step, run.target_tokens), ("encoder", now.source, run.source_tokens)
+    run = opened.translation
+    if max(len(text.target), len(text.source)) > SHOWN:
         with st.container(horizontal=True, gap="small"):
-            for kind, place, tokens in places:
-                pickers.row_picker(opened, kind, min(place or 0, len(tokens) - 1))
-    linked = min((i for i, j in links if j == at), default=at)
-    partner = linked if now.source is None else word_at(text.source, now.source)
-    rows = window_around(sizes[0], at, SHOWN)
-    columns = window_around(sizes[1], partner, SHOWN)
-    window = ""
-    if (rows, columns) != ((0, sizes[0]), (0, sizes[1])):
-        window = (
-            f" · target words {count(rows[0])}–{rows[1]}, source words "
-            f"{count(columns[0])}–{columns[1]}"
-        )
-    reading = ROWS[rules.aligner.rows]
-    by_hand = f"{links_of(len(pair.possible))} made by hand{f' ({now.gold})' if now.gold else ''}"
+            pickers.row_picker(opened, "cross", min(now.step or 0, len(run.target_tokens) - 1))
+            pickers.row_picker(opened, "encoder", min(now.source or 0, len(run.source_tokens) - 1))
+    window = WordWindow.around(text, links, now)
     badge = captions.badge(rules.audit(opened), derived=True)
+    by_hand = f"{links_of(len(pair.possible))} made by hand"
+    if now.gold:
+        by_hand += f" ({now.gold})"
     caption = (
-        f"Cross-attention between words · {rules.name} · {reading} · {RULES[rules.rule]}{window} · "
-        f"dots: links of attention, squares: {by_hand} · weights, colour from 0 to 1 · "
-        f"{opened.run_key.model} · {badge['text']}"
+        f"Cross-attention between words · {rules.name} · {ROWS[rules.aligner.rows]} · "
+        f"{RULES[rules.rule]}{window.note(text)} · dots: links of attention, squares: "
+        f"{by_hand} · weights, colour from 0 to 1 · {opened.run_key.model} · {badge['text']}"
     )
 
     def draw() -> go.Figure:
-        def inside(pairs: Links) -> set[tuple[int, int]]:
-            here = ((i, j) for i, j in pairs if i in range(*columns) and j in range(*rows))
-            return {(i - columns[0], j - rows[0]) for i, j in here}
-
-        return alignment_map(
-            words[slice(*rows), slice(*columns)],
-            [group.text for group in text.source[slice(*columns)]],
-            [group.text for group in text.target[slice(*rows)]],
-            inside(links),
-            inside(pair.sure),
-            inside(pair.possible),
-            (f"target words, by the {reading}", "source words"),
-            size_for(max(rows[1] - rows[0], columns[1] - columns[0]), SIZE),
-        )
+        return drawing(words, links, text=text, pair=pair, window=window, rules=rules)
 
     def toggle(picked: list[float]) -> None:
-        link = int(picked[0]) + columns[0], int(picked[1]) + rows[0]
-        remaining = {hand_link for hand_link in session.current().pairs if hand_link[:2] != link}
-        session.change(
-            pairs=frozenset(remaining if link in pair.sure else remaining | {(*link, True)})
-        )
+        toggle_link(window.link_at(picked), pair)
 
     drawn = opened.key, rules.name, tuple(sorted(pair.possible)), tuple(sorted(pair.sure))
     alt = f"Word alignment by {rules.name}: {listed(text, links, len(links))}"
-    chart(
-        session.control("alignment.map", drawn)["key"], draw(), alt, toggle, "content", scrolls=True
-    )
+    key = session.control("alignment.map", drawn)["key"]
+    chart(key, draw(), alt, toggle, "content", scrolls=True)
     st.caption(caption, help=str(badge["title"]))
     export.collect("alignment", export.Picture(draw, caption))
     if pair.possible:
-
-        def clear() -> None:
-            session.change(pairs=frozenset(), gold=None)
-
         st.button(
-            "Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear
+            "Clear the links made by hand", "alignment.clear", type="tertiary", on_click=clear_links
         )
+
+
+class WordWindow(NamedTuple):
+    """The words that a map has: first word and end on each side, from 0."""
+
+    rows: tuple[int, int]  # of the target
+    columns: tuple[int, int]  # of the source
+
+    @classmethod
+    def around(cls, text: Text, links: Links, now: State) -> WordWindow:
+        """The words around the cursor; without one in the source, around the partner of its row."""
+        row = word_at(text.target, now.step or 0)
+        if now.source is None:
+            column = min((i for i, j in links if j == row), default=row)
+        else:
+            column = word_at(text.source, now.source)
+        return cls(
+            rows=window_around(len(text.target), row, SHOWN),
+            columns=window_around(len(text.source), column, SHOWN),
+        )
+
+    def note(self, text: Text) -> str:
+        """Which words are drawn, for a caption; empty if all are."""
+        if (self.rows, self.columns) == ((0, len(text.target)), (0, len(text.source))):
+            return ""
+        return (
+            f" · target words {count(self.rows[0])}–{self.rows[1]}, source words "
+            f"{count(self.columns[0])}–{self.columns[1]}"
+        )
+
+    def inside(self, links: Links) -> set[tuple[int, int]]:
+        """The links between words of the window, counted in it."""
+        columns = range(*self.columns)
+        rows = range(*self.rows)
+        return {(i - columns.start, j - rows.start) for i, j in links if i in columns and j in rows}
+
+    def link_at(self, picked: Sequence[float]) -> tuple[int, int]:
+        """The words of a clicked cell."""
+        return int(picked[0]) + self.columns[0], int(picked[1]) + self.rows[0]
+
+
+def drawing(
+    words: np.ndarray,  # (target words, source words) the weights
+    links: Links,  # those that attention implies
+    *,
+    text: Text,
+    pair: GoldPair,
+    window: WordWindow,
+    rules: LinkRules,
+) -> go.Figure:
+    """The map of a window."""
+    rows = slice(*window.rows)
+    columns = slice(*window.columns)
+    target = [group.text for group in text.target[rows]]
+    source = [group.text for group in text.source[columns]]
+    return alignment_map(
+        words[rows, columns],
+        source,
+        target,
+        links=window.inside(links),
+        sure=window.inside(pair.sure),
+        possible=window.inside(pair.possible),
+        titles=(f"target words, by the {ROWS[rules.aligner.rows]}", "source words"),
+        size=size_for(max(len(target), len(source)), SIZE),
+    )
+
+
+def toggle_link(link: tuple[int, int], pair: GoldPair) -> None:
+    """Takes a sure link away, or makes one."""
+    pairs = {hand_link for hand_link in session.current().pairs if hand_link[:2] != link}
+    if link not in pair.sure:
+        pairs.add((*link, True))
+    session.change(pairs=frozenset(pairs))
+
+
+def clear_links() -> None:
+    """Takes all links made by hand away."""
+    session.change(pairs=frozenset(), gold=None)
 
 
 def suggestion(name: str, text: Text, links: Links, pair: GoldPair) -> str:
@@ -316,9 +373,9 @@ def trust(opened: View, rules: LinkRules) -> str:
         return f"{suggestions}: links made by hand show how many are right."
     what = "model's best aligner" if rules.best else "head"
     diagonal = known.get("aer_diagonal")
-    beside = (
-        "" if diagonal is None else f"; linking along the diagonal would have {percent(diagonal)}"
-    )
+    beside = ""
+    if diagonal is not None:
+        beside = f"; linking along the diagonal would have {percent(diagonal)}"
     return (
         f"{suggestions}: the alignment error rate (AER) of this {what}, over {gold_of(facts)}, "
         f"is **{percent(known[fact])}**{beside}. {plain(opened.source.header.guided_alignment)}"
@@ -328,9 +385,9 @@ def trust(opened: View, rules: LinkRules) -> str:
 def gold_of(facts: Mapping[str, Any]) -> str:
     """The pairs on which `heads.json` measured alignment errors: how many, and of which file."""
     match = re.search(r"aer: (\d+ pairs) of ([^\s;]+)", str(facts.get("data", "")))
-    return (
-        f"the {match[1]} of {plain(data(match[2]))}" if match else "pairs with links made by hand"
-    )
+    if match is None:
+        return "pairs with links made by hand"
+    return f"the {match[1]} of {plain(data(match[2]))}"
 
 
 def links_of(count: int, sort: str = "") -> str:

@@ -4,12 +4,12 @@ right."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.kinds import HandLinks
+from explorer.app.address.kinds import HandLinks, Moves
 from explorer.app.address.page_values import OWN, WordLinks
 from explorer.app.server.view import View
 from explorer.figures.base import labels
@@ -58,7 +58,7 @@ class LinkRules:
         return self.aligner.heads[0] if len(self.aligner.heads) == 1 else None
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> Moves:
         """The same choice as values of the state, as if the visitor had made it."""
         rows = "read" if self.aligner.rows == "read" else None
         return {"aligner": OWN, "rows": rows} | ({} if self.head is None else {"cross": self.head})
@@ -99,8 +99,10 @@ class Text:
 
     @classmethod
     def of(cls, opened: View, gold: str | None) -> Text:
-        """Words as people read them; in a pair with links made by hand (`gold`), as they were
-        typed."""
+        """Words as people read them.
+
+        In a pair with links made by hand (`gold`), as they were typed.
+        """
         run_key, run = opened.run_key, opened.translation
         if gold and run_key.target is not None and run_key.source.has_model:
             model = run_key.source.translator()

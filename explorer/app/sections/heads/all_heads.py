@@ -1,5 +1,7 @@
-"""All heads of a kind over the sentences: the map, the roles, the table; and beside them the chosen
-head."""
+"""All heads of a kind over the sentences: the map, the roles, the table.
+
+And beside them the chosen head.
+"""
 
 from collections import Counter
 from functools import partial

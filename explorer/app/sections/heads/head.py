@@ -102,21 +102,17 @@ class SurveyView:
     def role(self, head: Head) -> str:
         """The role of a head in words; of an alignment, with the row that implies it."""
         name = str(self.roles[head])
-        row = (
-            f" (row that {aligned_by(self.survey.profiles[self.kind].means)[head]})"
-            if name == ALIGNMENT
-            else ""
-        )
-        return name + row
+        if name == ALIGNMENT:
+            name += f" (row that {aligned_by(self.survey.profiles[self.kind].means)[head]})"
+        return name
 
     def keeping(self, head: Head, strong: str = "") -> str:
         """In how many of the sentences a head shows its role."""
-        links = f"{self.survey.pairs} pairs with links made by hand"
+        sentences = "sentences"
+        if self.roles[head] == ALIGNMENT:
+            sentences = f"{self.survey.pairs} pairs with links made by hand"
         share = percent(float(self.survey.profiles[self.kind].kept[head]))
-        return (
-            f"{strong}{share}{strong} of the "
-            f"{links if self.roles[head] == ALIGNMENT else 'sentences'}"
-        )
+        return f"{strong}{share}{strong} of the {sentences}"
 
     def values(self, statistic: Statistic) -> Floats:
         """A statistic of all heads, (layers, heads)."""
@@ -130,20 +126,21 @@ class SurveyView:
 
 def written(value: SupportsFloat, statistic: Statistic) -> str:
     """A statistic as text: shares in per cent, others with two decimals."""
-    shares = statistic.unit == "share" and statistic.name != "entropy"
-    return percent(float(value)) if shares else labels.number(float(value), ".2f")
+    if statistic.unit == "share" and statistic.name != "entropy":
+        return percent(float(value))
+    return labels.number(float(value), ".2f")
 
 
 def link_to(
     view: SurveyView, line: Line, label: str, row: int | None, source: int | None = None
 ) -> None:
-    """Links to a sentence in the view of the kind, which runs it as it was run here, at a row of
-    the head."""
+    """Links to a sentence in the view of the kind, run as it was run here, at a row of the head."""
     kind = str(view.kind)
     values = {"text": line.source, "sentence": examples.whole(line.source), "target": line.target}
-    values |= (
-        {"step": None, "source": row} if kind == "encoder" else {"step": row, "source": source}
-    )
+    if kind == "encoder":
+        values |= {"step": None, "source": row}
+    else:
+        values |= {"step": row, "source": source}
     st.page_link(
         PAGES[kind],
         label=plain(label),
@@ -154,8 +151,7 @@ def link_to(
 
 
 def show(view: SurveyView, source: Source) -> None:
-    """The chosen head: its role, one of three facets, and, folded, what is measured on a few
-    sentences."""
+    """The chosen head: its role, one of three facets, and, folded, measures on a few sentences."""
     name = str(view.roles[view.head])
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(
@@ -205,17 +201,21 @@ def _tokens(view: SurveyView) -> None:
             )
             for token in view.survey.tokens(view.kind, *view.head, values.unit, by)
         ]
-        heading = [f"| | {names} | seen |", "|---|---:|---:|---:|"]
-        st.markdown("\n".join([*heading, *rows]) if rows else "None was seen three times.")
+        if rows:
+            st.markdown("\n".join([f"| | {names} | seen |", "|---|---:|---:|---:|", *rows]))
+        else:
+            st.markdown("None was seen three times.")
 
     st.markdown("**Keys that take most weight**")
     table(
-        values.keys_by, "share of the weight | lift", lambda each: f"{100 * each.value:.1f}\u00a0%"
+        values.keys_by,
+        "share of the weight | lift",
+        lambda token: f"{100 * token.value:.1f}\u00a0%",
     )
     st.markdown(
         f"**Queries that are most selective** (rows that {_ROWS[view.kind]} the {values.unit[:-1]})"
     )
-    table("selective", "selectivity | to the head's mean", lambda each: f"{each.value:.2f}")
+    table("selective", "selectivity | to the head's mean", lambda token: f"{token.value:.2f}")
     st.caption(_LISTS)
 
 
@@ -224,11 +224,14 @@ def _distances(view: SurveyView) -> None:
     shares = profile.distances[view.head]
     chance = profile.chance[view.head[0]]
     most = int(np.argmax(shares - chance))
-    away = f"{abs(most - FAR)} {'before' if most > FAR else 'after'}** the query"
+    where = "at the same position**"
+    if most > FAR:
+        where = f"{most - FAR} before** the query"
+    elif most < FAR:
+        where = f"{FAR - most} after** the query"
     st.markdown(
-        f"Most above even weights: keys **{away if most != FAR else 'at the same position**'}, "
-        f"with {percent(float(shares[most]))} of the weight instead of "
-        f"{percent(float(chance[most]))}."
+        f"Most above even weights: keys **{where}, with {percent(float(shares[most]))} of the "
+        f"weight instead of {percent(float(chance[most]))}."
     )
     panel(
         f"distances-{view.kind}",
@@ -280,7 +283,9 @@ def _value(view: SurveyView, order: str, example: SurveyExample) -> str:
         diagonal = float(view.survey.profiles[view.kind].means["aer_diagonal"].flat[0])
         return f"error {percent(round(ROLES[name].threshold / example.value * diagonal, 3))}"
     value = ROLES[name].threshold * example.value
-    return percent(value) if ROLES[name].share else f"{value:.2f} times"
+    if ROLES[name].share:
+        return percent(value)
+    return f"{value:.2f} times"
 
 
 _SORTS = ("content words", "function words", "punctuation", "special tokens")
@@ -294,6 +299,11 @@ class _Point(NamedTuple):
     sort: str  # of `_SORTS`
     x: float
     y: float
+
+    @property
+    def side(self) -> str:
+        """What it is a point of."""
+        return ("query", "key")[self.at[0]]
 
 
 def _runs(view: SurveyView, source: Source) -> list[Translation]:
@@ -314,17 +324,36 @@ def _of_side(
         for position, (token, content) in enumerate(
             zip(tokens, content_pieces(tokens, words), strict=True)
         ):
-            text = readable(token)
-            at = len(points_of_side)
-            sort = 3 if is_special(token) else 2 if is_punctuation(text) else 1 - int(content)
+            place = len(points_of_side)
+            x, y = map(float, values[place])
             points_of_side.append(
-                _Point((side, at), number, position, text, _SORTS[sort], *map(float, values[at]))
+                _Point(
+                    at=(side, place),
+                    run=number,
+                    position=position,
+                    text=readable(token),
+                    sort=_sort(token, content),
+                    x=x,
+                    y=y,
+                )
             )
     return points_of_side
 
 
+def _sort(token: str, content: bool) -> str:
+    """What sort of token it is, one of `_SORTS`."""
+    if is_special(token):
+        return "special tokens"
+    if is_punctuation(readable(token)):
+        return "punctuation"
+    return "content words" if content else "function words"
+
+
 def _pieces(run: Translation, kind: AttentionKind, side: int) -> tuple[str, ...]:
-    return run.labels(kind).keys if side else rows_of(run.labels(kind), kind)
+    """The tokens of a side: those of the rows, or the keys."""
+    if side:
+        return run.labels(kind).keys
+    return rows_of(run.labels(kind), kind)
 
 
 def _compares(view: SurveyView, source: Source) -> None:
@@ -332,65 +361,32 @@ def _compares(view: SurveyView, source: Source) -> None:
     runs = _runs(view, source)
     kind = view.kind
     values = view.now.values(HeadFacts)
-    drawn = points(source.translator().model, runs, (kind, *view.head))
-    sides = [_of_side(drawn, runs, kind, side) for side in (0, 1)]
+    projected = points(source.translator().model, runs, (kind, *view.head))
+    queries = _of_side(projected, runs, kind, 0)
+    keys = _of_side(projected, runs, kind, 1)
     st.markdown(
-        f"These two directions of the balanced basis hold **{percent(drawn.share)}** of the "
-        f"variance of q·k within rows. {drawn.left_out}"
+        f"These two directions of the balanced basis hold **{percent(projected.share)}** of the "
+        f"variance of q·k within rows. {projected.left_out}"
     )
     names = {"side": "by side", "position": "by position", "class": "by class of token"}
     pickers.switch("colour_by", "Colour of the points", names, values.colour_by)
-    chosen = next((piece for side in sides for piece in side if piece.at == values.point), None)
-    marks = list[Marks]()
-    texts = list[tuple[float, float, str]]()
-    for side, most, colour in zip(sides, (4, 6), (style.HUES[str(kind)], "#999999"), strict=True):
-        key = int(side is sides[1])
-        name = ("queries", "keys")[key] + (" (target)", " (source)")[key] * (
-            kind is AttentionKind.CROSS
-        )
-        looks = dict(zip(_SORTS, (paint for paint, _ in SEVERAL), strict=False))
-        for sort, paint in (looks if values.colour_by == "class" else {name: colour}).items():
-            those = [point for point in side if values.colour_by != "class" or point.sort == sort]
-            x, y, places = (
-                np.array([getattr(p, of) for p in those]) for of in ("x", "y", "position")
-            )
-            notes = [f"{p.text}\n{('query', 'key')[key]}, token {p.position + 1}" for p in those]
-            symbol = "circle" if key else "diamond"
-            shade = places if values.colour_by == "position" else None
-            legend = sort * (key or int(values.colour_by != "class"))
-            marks.append(
-                Marks(
-                    name=legend,
-                    x=x,
-                    y=y,
-                    colour=paint,
-                    notes=notes,
-                    data=[p.at for p in those],
-                    symbol=symbol,
-                    values=shade,
-                )
-            )
-        # the words farthest from the centre, each once
-        centre = np.mean([point[-2:] for point in side], axis=0)
-        far = sorted(side, key=lambda each: -float(np.hypot(*(each[-2:] - centre))))
-        words = {point.text: point for point in reversed(far)}
-        texts += [(point.x, point.y, point.text) for point in far if words[point.text] is point][
-            :most
-        ]
-    last = max(point.position for side in sides for point in side)
-    first, second = (f"direction {labels.count(axis)}" for axis in drawn.axes)
-    ends = ("first token", f"token {last + 1}") if values.colour_by == "position" else None
+    chosen = next((point for point in (*queries, *keys) if point.at == values.point), None)
+    marks = [*_marks(queries, kind, values.colour_by), *_marks(keys, kind, values.colour_by)]
+    texts = [*_farthest(queries, 4), *_farthest(keys, 6)]
+    first, second = (f"direction {labels.count(axis)}" for axis in projected.axes)
+    ends: tuple[str, str] | None = None
+    if values.colour_by == "position":
+        last = max(point.position for point in (*queries, *keys))
+        ends = ("first token", f"token {last + 1}")
+    ring = None if chosen is None else (chosen.x, chosen.y)
     panel(
         f"points-{kind}",
-        lambda: plane(marks, (first, second), chosen and chosen[-2:], texts, ends),
-        f"{view.title} · {len(sides[0])} queries (diamonds) and {len(sides[1])} keys (circles) of "
+        lambda: plane(marks, (first, second), ring, texts, ends),
+        f"{view.title} · {len(queries)} queries (diamonds) and {len(keys)} keys (circles) of "
         f"{len(runs)} sentences · {view.survey.model}",
         lambda: [
             ["side", "sentence", "position", "token", "x", "y"],
-            *(
-                [("query", "key")[p.at[0]], p.run + 1, p.position + 1, p.text, p.x, p.y]
-                for p in (*sides[0], *sides[1])
-            ),
+            *([p.side, p.run + 1, p.position + 1, p.text, p.x, p.y] for p in (*queries, *keys)),
         ],
         seeing=_PLANE,
         alt="Queries and keys of the head in a plane; the numbers are in the export",
@@ -399,14 +395,66 @@ def _compares(view: SurveyView, source: Source) -> None:
     )
     if chosen is None:
         st.caption("Click a point to see its token in its sentence.")
-        return
-    run = runs[chosen.run]
+    else:
+        _in_sentence(view, chosen, runs[chosen.run])
+
+
+def _marks(side: list[_Point], kind: AttentionKind, colour_by: str) -> list[Marks]:
+    """The points of a side: in one colour, shaded by position, or a colour for each sort."""
+    is_key = side[0].side == "key"
+    if colour_by == "class":
+        return [
+            # the legend names a sort once, at the keys
+            _marks_of(
+                [point for point in side if point.sort == sort],
+                name=sort if is_key else "",
+                colour=colour,
+                shaded=False,
+            )
+            for sort, (colour, _) in zip(_SORTS, SEVERAL, strict=False)
+        ]
+    name = "keys" if is_key else "queries"
+    if kind is AttentionKind.CROSS:
+        name += " (source)" if is_key else " (target)"
+    colour = "#999999" if is_key else style.HUES[str(kind)]
+    return [_marks_of(side, name=name, colour=colour, shaded=colour_by == "position")]
+
+
+def _marks_of(side: list[_Point], *, name: str, colour: str, shaded: bool) -> Marks:
+    """Points of one look: queries are diamonds, keys circles."""
+    positions = np.array([point.position for point in side])
+    return Marks(
+        name=name,
+        x=np.array([point.x for point in side]),
+        y=np.array([point.y for point in side]),
+        colour=colour,
+        notes=[f"{point.text}\n{point.side}, token {point.position + 1}" for point in side],
+        data=[point.at for point in side],
+        symbol="circle" if side and side[0].side == "key" else "diamond",
+        values=positions if shaded else None,
+    )
+
+
+def _farthest(side: list[_Point], most: int) -> list[tuple[float, float, str]]:
+    """The words farthest from the centre, each once."""
+    centre = np.mean([(point.x, point.y) for point in side], axis=0)
+    distances = {
+        point.at: float(np.hypot(point.x - centre[0], point.y - centre[1])) for point in side
+    }
+    words = dict[str, _Point]()
+    for point in sorted(side, key=lambda point: -distances[point.at]):
+        words.setdefault(point.text, point)
+    return [(point.x, point.y, text) for text, point in [*words.items()][:most]]
+
+
+def _in_sentence(view: SurveyView, chosen: _Point, run: Translation) -> None:
+    """A point's token in its sentence, and a link to it."""
     key = chosen.at[0]
-    pieces = [plain(readable(piece)) for piece in _pieces(run, kind, key)]
+    pieces = [plain(readable(piece)) for piece in _pieces(run, view.kind, key)]
     pieces[chosen.position] = f"**{pieces[chosen.position]}**"
-    st.markdown(f"As a {('query', 'key')[key]}: {' '.join(pieces)}")
-    row = None if key and kind is AttentionKind.CROSS else chosen.position
-    read = chosen.position if key and run.config.sites[kind].key_side == "encoder" else None
+    st.markdown(f"As a {chosen.side}: {' '.join(pieces)}")
+    row = None if key and view.kind is AttentionKind.CROSS else chosen.position
+    read = chosen.position if key and run.config.sites[view.kind].key_side == "encoder" else None
     link_to(view, Line(run.source_text, run.text), labels.shorten(run.source_text, 60), row, read)
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,7 @@ _LATEX = {"α": r"\alpha", "α̂": r"\hat\alpha", "head": r"\mathrm{head}"}
 
 @dataclass(frozen=True)
 class Notation(Symbols):
-    """The symbols of one kind of attention; each formula is written once, with the rows of the
-    paper."""
+    """The symbols of one kind of attention; a formula is written once, with the paper's rows."""
 
     result_words: str  # the output of the head in a sentence
 
@@ -56,6 +55,10 @@ class Notation(Symbols):
         """A product of rows with a matrix, as written for rows: columns stand at its right."""
         return rf"{second}\,{first}" if self.columns else rf"{first}\,{second}"
 
+    def laid(self, matrix: np.ndarray) -> np.ndarray:
+        """A matrix of rows as the notation has it: its vectors are rows, or columns."""
+        return matrix.T if self.columns else matrix
+
     def product(self, small: str, of: str, name: str, d_model: int, d_k: int) -> str:
         """One projection with its shapes, such as q = x W^Q + bias."""
         shaped = ((small, 1, d_k), (of, 1, d_model), (f"W^{name}", d_model, d_k))
@@ -68,8 +71,7 @@ class Notation(Symbols):
 
 
 def notation(name: str, kind: str) -> Notation:
-    """The paper's symbols, or those of a `lecture`; keys of another sequence, its memory, get a
-    letter."""
+    """The paper's symbols, or those of a `lecture`; keys of another sequence get a letter."""
     cross = kind == "cross"
     if name == "lecture":
         return Notation(
@@ -122,53 +124,54 @@ class Look:
         name: str,  # unique on the page
         spec: Spec,
         quantity: str,  # what it shows, for the caption
-        alt: str,
         *legends: Legend,
+        alt: str,
         computed: bool = True,  # whether the model computed its numbers
         least: int = 0,  # as in `SlotPicture`
     ) -> SlotPicture:
-        """A figure with its caption and badge; the caption names the step, if the figure depends on
-        it."""
-        row = labels.count(self.inside.row)
-        view = self.view
-        step = (
-            []
-            if name in FIXED
-            else [f"{'source token' if self.kind == 'encoder' else 'step'} {row}"]
-        )
-        parts = captions.place(view), *step, quantity, f"{view.model} ({captions.NORMS[view.norm]})"
-        badge = captions.badge(self.inside.audit) if computed else None
+        """A figure with its caption and badge; one that depends on the step names it."""
+        place = captions.place(self.view)
+        if name not in FIXED:
+            place += f" · {self._query_name()}"
+        model = f"{self.view.model} ({captions.NORMS[self.view.norm]})"
         return SlotPicture(
             name=name,
             spec=spec,
             alt=alt,
-            caption=" · ".join(parts),
-            badge=badge,
+            caption=f"{place} · {quantity} · {model}",
+            badge=captions.badge(self.inside.audit) if computed else None,
             legends=legends,
             least=least,
         )
 
+    def _query_name(self) -> str:
+        """What the query is of: a token of the source, or a step of the output."""
+        sort = "source token" if self.kind == "encoder" else "step"
+        return f"{sort} {labels.count(self.inside.row)}"
+
     def strips(
-        self, name: str, rows: list[Strip], quantity: str, joint: bool = False, **more: Any
+        self, name: str, rows: list[Strip], quantity: str, joint: bool = False
     ) -> SlotPicture:
-        most = max(largest(row.values) for row in rows) if joint else None
-        legend = signed(most, ONE_SCALE if joint else EACH_ITS_OWN)
-        return self.figure(name, strips_spec(rows, joint), quantity, alt(rows), legend, **more)
+        """Vectors one below the other; `joint`: on one colour scale."""
+        legend = signed(None, EACH_ITS_OWN)
+        if joint:
+            legend = signed(max(largest(row.values) for row in rows), ONE_SCALE)
+        return self.figure(name, strips_spec(rows, joint), quantity, legend, alt=alt(rows))
 
     def of_keys(
         self, name: str, rows: np.ndarray, factors: np.ndarray, hover: tuple[str, str]
     ) -> SlotPicture:
-        """A vector of every key that is drawn, one per row; hovering says what it gives times a
-        factor."""
+        """A vector of every key that is drawn, one per row; hovering tells it times a factor."""
         drawn = rows[self.keys]
         tokens = self.view.key_tokens
         first = self.keys.start
-        window = f" · keys {labels.count(first)}–{self.keys.stop} of {len(tokens)}"
-        quantity = f"{name}, one per row" + window * (len(drawn) < len(tokens))
+        quantity = f"{name}, one per row"
+        if len(drawn) < len(tokens):
+            quantity += f" · keys {labels.count(first)}–{self.keys.stop} of {len(tokens)}"
         spec = vectors_spec(drawn, tokens[self.keys], factors, hover, self.key - first)
-        text = f"{name.capitalize()} of {len(drawn)} tokens"
         legend = signed(largest(drawn), ONE_SCALE)
-        return self.figure(name, spec, quantity, text, legend)
+        text = f"{name.capitalize()} of {len(drawn)} tokens"
+        return self.figure(name, spec, quantity, legend, alt=text)
 
 
 class Contents(NamedTuple):

@@ -1,5 +1,4 @@
-"""The steps of "Inside a head": each is a function from the query at the cursor to what is shown of
-it."""
+"""The steps of "Inside a head": functions from the query at the cursor to what is drawn of it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,17 +22,22 @@ NARROWEST = 600  # px below which the numbers of the calculation would run into 
 
 def inner(look: Look, query: str, index: str = "") -> str:
     """LaTeX of the scores: q Kᵀ / √d_k and what this head adds to it, for one query or for all."""
-    symbols, inside = look.symbols, look.inside
-    q, k = (rf"\tilde {letter}" if inside.rotates else letter for letter in (query, "K"))
-    product = rf"{k}^{{\top}} {q}" if symbols.columns else rf"{q} {k}^{{\top}}"
-    scaled = rf"\frac{{{product}}}{{\sqrt{{d_k}}}}" if inside.divisor != 1 else product
-    more = list[str]()
-    if inside.rule:
-        more.append("B")
+    q = query
+    k = "K"
+    if look.inside.rotates:
+        q = rf"\tilde {q}"
+        k = rf"\tilde {k}"
+    columns = look.symbols.columns
+    score = rf"{k}^{{\top}} {q}" if columns else rf"{q} {k}^{{\top}}"
+    if look.inside.divisor != 1:
+        score = rf"\frac{{{score}}}{{\sqrt{{d_k}}}}"
+    transposed = r"^{\top}" if columns else ""
+    terms = [score]
+    if look.inside.rule:
+        terms.append(f"B{index}{transposed}")
     if look.site.causal:
-        more.append("M")
-    turned = r"^{\top}" if symbols.columns else ""
-    return " + ".join([scaled, *(f"{letter}{index}{turned}" for letter in more)])
+        terms.append(f"M{index}{transposed}")
+    return " + ".join(terms)
 
 
 def overview(look: Look) -> str:
@@ -44,23 +48,23 @@ def overview(look: Look) -> str:
 
 def path(look: Look) -> Contents:
     """From a few inputs to the output, as lectures draw it."""
-    view, symbols = look.view, look.symbols
+    view = look.view
+    symbols = look.symbols
     weights = view.weights[0]
     mask = view.mask[0]
-    drawn = lecture_keys(weights, mask)
-    left_out = ""
-    if (rest := int(mask.sum()) - len(drawn)) > 0:
-        left = max(0.0, 1 - float(weights[drawn].sum()))
-        left_out = (
-            f" Only the {len(drawn)} keys of most weight are drawn; the other {rest} share "
-            f"{left:.2f}."
-        )
     text = (
         "The path of one query, from the bottom to the top. It meets every key, which gives the "
         f"scores {symbols.score}. A softmax turns them into the weights {symbols.weight}. "
         f"{symbols.result_words.capitalize()} collects the values v: the thicker a line, the "
-        f"larger the weight.{left_out}"
+        "larger the weight."
     )
+    drawn = lecture_keys(weights, mask)
+    if (rest := int(mask.sum()) - len(drawn)) > 0:
+        left = max(0.0, 1 - float(weights[drawn].sum()))
+        text += (
+            f" Only the {len(drawn)} keys of most weight are drawn; the other {rest} share "
+            f"{left:.2f}."
+        )
     query = view.query_tokens[0], look.inside.row
     spec = lecture_spec(
         look.kind,
@@ -75,62 +79,90 @@ def path(look: Look) -> Contents:
         f"Drawing of how {captions.quote(query[0])} gathers its output from the keys of most weight"
     )
     quantity = f"scores {symbols.score} before the mask, weights {symbols.weight}"
-    return Contents([SUMMED], text, [look.figure("drawing", spec, quantity, alt)])
+    return Contents([SUMMED], text, [look.figure("drawing", spec, quantity, alt=alt)])
+
+
+EACH_MATRIX = "amber negative, purple positive, each matrix on its own scale"
 
 
 def projections(look: Look) -> Contents:
-    inside, view, symbols, key = look.inside, look.view, look.symbols, look.key
-    d_model, d_k, heads = look.sizes
-    norm = look.opened.translation.config.norm_name
-    pre = view.norm == "pre"
-    latex = [rf"OWN = \mathrm{{{norm}}}(\mathrm{{stream}})" if pre else r"OWN = \mathrm{stream}"]
-    latex += [
-        symbols.product(*row, d_model, d_k)
-        for row in (("q", "OWN", "Q"), ("k_j", "SOURCE_j", "K"), ("v_j", "SOURCE_j", "V"))
+    """From the stream to q, k and v."""
+    inside = look.inside
+    symbols = look.symbols
+    read = [
+        noted("stream", inside.stream),
+        noted(symbols.x, inside.read),
+        noted(f"{symbols.source} of {look.key_label}", inside.sources[look.key]),
     ]
-    token = f"“{plain(captions.quote(view.query_tokens[0]))}”"
-    place = token if look.kind == "encoder" else f"the position that reads {token}"
-    memory = "come from the encoder's output (the paper calls it memory)"
-    origin = memory if look.kind == "cross" else "are computed from the same layer's input"
-    article = "an" if norm == "RMSNorm" else "a"
-    how = f"after {article} {norm} (pre-norm)" if pre else "as they are (post-norm)"
-    turned = (
-        " The positional encoding then turns q and k by their positions." if inside.rotates else ""
-    )
-    text = (
-        f"At {place}, the residual stream holds {d_model} numbers. The head reads them {how} and "
-        "calls them "
-        f"{symbols.x}. Keys and values {origin}: every key has one vector {symbols.source}, here "
-        "that of "
-        f"{look.key_name}.\n\nThree matrices of this head lead from {d_model} numbers to {d_k} "
-        f"({d_model} ÷ "
-        f"{heads} heads). The query q says what this position asks for, the key k what a position "
-        "can be "
-        f"found by, the value v what it hands over.{turned}"
-    )
-    of_key = f"of {look.key_label}"
-    read = [noted("stream", inside.stream), noted(symbols.x, inside.read)]
-    read.append(noted(f"{symbols.source} {of_key}", inside.sources[key]))
-    rows = [noted("q", inside.query), noted(f"k {of_key}", inside.key[key])]
-    if inside.rotates:
-        rows = [
-            rows[0],
-            noted("q, turned", view.query[0]),
-            rows[1],
-            noted("k, turned", view.key[key]),
-        ]
-    rows.append(noted(f"v {of_key}", view.value[key]))
     matrices = [
-        (symbols.matrix(name), one.weight.T if symbols.columns else one.weight)
-        for name, one in (("Q", inside.w_q), ("K", inside.w_k), ("V", inside.w_v))
+        (symbols.matrix(name), symbols.laid(projection.weight))
+        for name, projection in (("Q", inside.w_q), ("K", inside.w_k), ("V", inside.w_v))
     ]
-    legend = signed(None, "amber negative, purple positive, each matrix on its own scale")
+    legend = signed(None, EACH_MATRIX)
     figures = [
         look.strips("read", read, "vectors"),
-        look.figure("weights", matrices_spec(matrices), "weight matrices", "W^Q, W^K, W^V", legend),
-        look.strips("vectors", rows, "vectors"),
+        look.figure(
+            "weights", matrices_spec(matrices), "weight matrices", legend, alt="W^Q, W^K, W^V"
+        ),
+        look.strips("vectors", _projected(look), "vectors"),
     ]
-    return Contents(latex, text, figures)
+    return Contents(_projections_latex(look), _projections_text(look), figures)
+
+
+def _projections_latex(look: Look) -> list[str]:
+    """What the head reads, and the three products with their shapes."""
+    d_model, d_k, _ = look.sizes
+    read = r"\mathrm{stream}"
+    if look.view.norm == "pre":
+        read = rf"\mathrm{{{look.opened.translation.config.norm_name}}}(\mathrm{{stream}})"
+    rows = (("q", "OWN", "Q"), ("k_j", "SOURCE_j", "K"), ("v_j", "SOURCE_j", "V"))
+    products = [look.symbols.product(*row, d_model, d_k) for row in rows]
+    return [f"OWN = {read}", *products]
+
+
+def _projections_text(look: Look) -> str:
+    """What the head reads, where keys and values come from, and what the matrices do."""
+    symbols = look.symbols
+    d_model, d_k, heads = look.sizes
+    token = f"“{plain(captions.quote(look.view.query_tokens[0]))}”"
+    place = token if look.kind == "encoder" else f"the position that reads {token}"
+    origin = "are computed from the same layer's input"
+    if look.kind == "cross":
+        origin = "come from the encoder's output (the paper calls it memory)"
+    text = (
+        f"At {place}, the residual stream holds {d_model} numbers. The head reads them "
+        f"{_reading(look)} and calls them {symbols.x}. Keys and values {origin}: every key has one "
+        f"vector {symbols.source}, here that of {look.key_name}.\n\n"
+        f"Three matrices of this head lead from {d_model} numbers to {d_k} ({d_model} ÷ {heads} "
+        "heads). The query q says what this position asks for, the key k what a position can be "
+        "found by, the value v what it hands over."
+    )
+    if look.inside.rotates:
+        text += " The positional encoding then turns q and k by their positions."
+    return text
+
+
+def _reading(look: Look) -> str:
+    """How the head reads the stream: after a norm, or as it is."""
+    if look.view.norm != "pre":
+        return "as they are (post-norm)"
+    norm = look.opened.translation.config.norm_name
+    article = "an" if norm == "RMSNorm" else "a"
+    return f"after {article} {norm} (pre-norm)"
+
+
+def _projected(look: Look) -> list[Strip]:
+    """The vectors q, k and v, and q and k turned by rotary positions."""
+    inside = look.inside
+    view = look.view
+    query = noted("q", inside.query)
+    key = noted(f"k of {look.key_label}", inside.key[look.key])
+    value = noted(f"v of {look.key_label}", view.value[look.key])
+    if not inside.rotates:
+        return [query, key, value]
+    turned_query = noted("q, turned", view.query[0])
+    turned_key = noted("k, turned", view.key[look.key])
+    return [query, turned_query, key, turned_key, value]
 
 
 def products(look: Look) -> Contents:
@@ -158,93 +190,141 @@ def products(look: Look) -> Contents:
 
 def weights(look: Look) -> Contents:
     """From products to weights, with the lines of another arithmetic under the model's own."""
-    inside, view, outcome, at = look.inside, look.view, look.outcome, look.key
-    divides = inside.divisor != 1
-    hidden = int((~view.mask[0]).sum())
-    rule = ENCODINGS[inside.rule] if inside.rule else None
-    latex = [rf"SCORE = {inner(look, 'q', '_i')},\quad WEIGHT = \mathrm{{softmax}}(SCORE)"]
-    words = []
-    if inside.rotates:
-        latex.append(r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j")
-        words.append("Rotary positions rotate every q and k before the product (marked by ~).")
-    if rule is not None:
-        latex.append(rule.bias)
-        words.append(rule.bias_words)
-    if look.site.causal:
-        latex.append(r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}")
-        words.append(
-            "M hides every key after the query, so that no position sees what is still to come."
-        )
-    else:
-        everyone = (
-            "step sees every source token" if look.kind == "cross" else "token sees every token"
-        )
-        words.append(f"Every {everyone}: nothing is masked. In a batch, M would hide the padding.")
-    if look.kind == "cross":
-        words.append(
-            "Positions add nothing here; those added to embeddings come in through the stream."
-        )
-    by, scaled = (labels.number(numbers[at]) for numbers in (inside.products, inside.scaled))
-    undivided = f"q·k = {by} (this model does not divide q·k by √d_k)"
-    divided = f"{by} ÷ √{look.sizes[1]} = {scaled}" if divides else undivided
-    bias = None if inside.bias is None else labels.number(inside.bias[at], "+.2f")
-    placed = "" if bias is None else f", and its position adds {bias}"
-    masks = f" The mask hides {labels.counted(hidden, 'later key')}." if hidden else ""
-    text = (
-        f"For {look.key_name}: {divided}{placed}.{masks} The softmax makes the weights of all "
-        "visible keys positive and scales them to sum to 1. This key gets "
-        f"**{view.weights[0, at]:.2f}**, "
-        f"and the whole row {view.weights[0].sum():.2f}.\n\n{' '.join(words)}"
-    )
-    rows = [LedgerRow("q·k", inside.products)]
-    rows += [LedgerRow("÷ √d_k", inside.scaled)] if divides else []
-    if inside.bias is not None:
-        rows += [LedgerRow("+ position", inside.bias), LedgerRow("score", view.scores[0])]
-    rows += [] if view.mask.all() else [LedgerRow("masked", view.scores[0], masked=True)]
-    rows.append(LedgerRow("softmax", view.weights[0], share=True, masked=True))
-    rows += [] if outcome is None else outcome.rows
-    cut = [replace(row, values=row.values[look.keys]) for row in rows]
-    tokens = view.key_tokens[look.keys]
+    divides = look.inside.divisor != 1
+    quantity = "one column per key"
+    if look.outcome is not None:
+        quantity += f" · lower lines: {BADGE}"
+    tokens = look.view.key_tokens[look.keys]
+    rows = [replace(row, values=row.values[look.keys]) for row in _ledger(look)]
+    mask = look.view.mask[0, look.keys]
     figure = look.figure(
         "scores",
-        ledger_spec(look.kind, tokens, view.mask[0, look.keys], cut, at - look.keys.start),
-        "one column per key" + ("" if outcome is None else f" · lower lines: {BADGE}"),
-        f"Products, scores and weights of {len(tokens)} keys",
+        ledger_spec(look.kind, tokens, mask, rows, look.key - look.keys.start),
+        quantity,
         signed(None, EACH_ITS_OWN),
         shares(look.kind, "weight"),
+        alt=f"Products, scores and weights of {len(tokens)} keys",
         least=NARROWEST,
     )
+    terms = _terms(look)
+    latex = [
+        rf"SCORE = {inner(look, 'q', '_i')},\quad WEIGHT = \mathrm{{softmax}}(SCORE)",
+        *(term.latex for term in terms if term.latex),
+    ]
+    text = f"{_score_of_key(look)}\n\n{' '.join(term.words for term in terms)}"
     why = f"Why divide by √{look.sizes[1]}?" if divides else "Why is nothing divided by √d_k?"
-    return Contents(latex, text, [figure], asides={why: why_divide(inside.spread, divides)})
+    return Contents(latex, text, [figure], asides={why: why_divide(look.inside.spread, divides)})
+
+
+class _Term(NamedTuple):
+    """What acts on the scores of a head besides the product, in words."""
+
+    words: str
+    latex: str = ""  # its formula; empty if nothing is added
+
+
+def _terms(look: Look) -> list[_Term]:
+    """What positions and the mask do to the scores."""
+    terms = []
+    if look.inside.rotates:
+        terms.append(
+            _Term(
+                "Rotary positions rotate every q and k before the product (marked by ~).",
+                r"\tilde q_i = q_i R_i,\quad \tilde k_j = k_j R_j",
+            )
+        )
+    if look.inside.rule:
+        rule = ENCODINGS[look.inside.rule]
+        terms.append(_Term(rule.bias_words, rule.bias))
+    if look.site.causal:
+        terms.append(
+            _Term(
+                "M hides every key after the query, so that no position sees what is still to "
+                "come.",
+                r"M_{ij} = \begin{cases} 0 & j \le i \\ -\infty & j > i \end{cases}",
+            )
+        )
+    else:
+        sees = "token sees every token"
+        if look.kind == "cross":
+            sees = "step sees every source token"
+        terms.append(
+            _Term(f"Every {sees}: nothing is masked. In a batch, M would hide the padding.")
+        )
+    if look.kind == "cross":
+        terms.append(
+            _Term(
+                "Positions add nothing here; those added to embeddings come in through the stream."
+            )
+        )
+    return terms
+
+
+def _score_of_key(look: Look) -> str:
+    """The way of one key from the product to its weight, in numbers."""
+    inside = look.inside
+    product = labels.number(inside.products[look.key])
+    if inside.divisor != 1:
+        scaled = labels.number(inside.scaled[look.key])
+        way = f"{product} ÷ √{look.sizes[1]} = {scaled}"
+    else:
+        way = f"q·k = {product} (this model does not divide q·k by √d_k)"
+    if inside.bias is not None:
+        way += f", and its position adds {labels.number(inside.bias[look.key], '+.2f')}"
+    masks = ""
+    hidden = int((~look.view.mask[0]).sum())
+    if hidden:
+        masks = f" The mask hides {labels.counted(hidden, 'later key')}."
+    row = look.view.weights[0]
+    return (
+        f"For {look.key_name}: {way}.{masks} The softmax makes the weights of all visible keys "
+        f"positive and scales them to sum to 1. This key gets **{row[look.key]:.2f}**, and the "
+        f"whole row {row.sum():.2f}."
+    )
+
+
+def _ledger(look: Look) -> list[LedgerRow]:
+    """The lines of the calculation, those of another arithmetic last."""
+    inside = look.inside
+    scores = look.view.scores[0]
+    rows = [LedgerRow("q·k", inside.products)]
+    if inside.divisor != 1:
+        rows.append(LedgerRow("÷ √d_k", inside.scaled))
+    if inside.bias is not None:
+        rows += [LedgerRow("+ position", inside.bias), LedgerRow("score", scores)]
+    if not look.view.mask.all():
+        rows.append(LedgerRow("masked", scores, masked=True))
+    rows.append(LedgerRow("softmax", look.view.weights[0], share=True, masked=True))
+    if look.outcome is not None:
+        rows += look.outcome.rows
+    return rows
 
 
 def why_divide(spread: ProductSpread, divided: bool = True) -> str:
-    """The reason for the root, and what this head's products really do; ``divided``: whether it is
-    taken."""
+    """The reason for the root, `divided` if it is taken, and what this head's products really do."""
     d_k = spread.d_head
     pairs = "1 pair" if spread.pairs == 1 else f"{spread.pairs:,} pairs"
-    after = f", and {spread.products / d_k:.2f} after the division" if divided else ""
-    reason = (
-        "Training sets the scale of the scores itself; the root decides where it starts and, "
-        "under Adam, how large each step is beside the scores."
-        if divided
-        else "This model does not divide: its training began with queries that are smaller by this root "
-        "instead (Raffel et al. 2020)."
-    )
+    variance = f"{spread.products:.1f}"
+    if divided:
+        variance += f", and {spread.products / d_k:.2f} after the division"
+        reason = (
+            "Training sets the scale of the scores itself; the root decides where it starts and, "
+            "under Adam, how large each step is beside the scores."
+        )
+    else:
+        reason = (
+            "This model does not divide: its training began with queries that are smaller by this "
+            "root instead (Raffel et al. 2020)."
+        )
     return (
         f"q·k is a sum of {d_k} products. If the entries of q and k were independent, with mean 0 "
-        "and "
-        f"variance 1, it would have the variance {d_k}: wider heads would get larger scores, and "
-        "the softmax "
-        "would start out close to a hard choice, where its gradient is nearly 0. Divided by "
-        f"√{d_k} = "
-        f"{np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\nThis holds about where "
-        "training starts, "
-        f"but not after it: in this sentence (over its {pairs} of a query and a key it may see), "
-        "this head's "
-        f"q·k has the variance {spread.products:.1f}{after}. The entries of all its queries here "
-        "have the "
-        f"variance {spread.query:.2f}, those of its keys {spread.key:.2f}. {reason}"
+        f"and variance 1, it would have the variance {d_k}: wider heads would get larger scores, "
+        "and the softmax would start out close to a hard choice, where its gradient is nearly 0. "
+        f"Divided by √{d_k} = {np.sqrt(d_k):.2f}, the variance is 1 for every width.\n\n"
+        "This holds about where training starts, but not after it: in this sentence (over its "
+        f"{pairs} of a query and a key it may see), this head's q·k has the variance {variance}. "
+        f"The entries of all its queries here have the variance {spread.query:.2f}, those of its "
+        f"keys {spread.key:.2f}. {reason}"
     )
 
 
@@ -272,82 +352,117 @@ def weighted_sum(look: Look) -> Contents:
 
 def all_heads(look: Look) -> Contents:
     """What each head adds, and what becomes of the stream."""
-    inside, symbols, (_, d_k, heads), own = look.inside, look.symbols, look.sizes, look.view.head
-    config = look.opened.translation.config
-    post = look.view.norm == "post"
-    everything = r"\mathrm{all}"
-    bias = r" + \text{bias}" * config.biases
-    latex = [
-        r"\mathrm{all} = \mathrm{Concat}(OUTPUT_1, \dots, OUTPUT_h)",
-        rf"\mathrm{{update}} = {symbols.times(everything, 'W^O')}{bias}",
-        r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}",
-        (
-            rf"\mathrm{{{'stream' if post else 'read'}}}' = "
-            rf"\mathrm{{{config.norm_name}}}(\mathrm{{sum}})"
-        ),
-    ]
-    lengths = np.linalg.norm(inside.contributions, axis=1)
-    before = np.linalg.norm(inside.stream)
-    after = np.linalg.norm(inside.added)
-    names = config.stacks[look.site.query_side].sublayers
-    following = names[
-        names.index(look.site.name) + 1
-    ]  # every layer ends with its feed-forward network
-    reader = following.replace("_attention", "-attention").replace("feed_", "the feed-")
-    if following == "feed_forward":
-        reader += " network"
-    reads = f"a {config.norm_name} follows, and {reader} reads its result" if post else ""
-    text = (
-        f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the "
-        "output matrix. "
-        f"That is the same as a sum of what each head adds. Head {labels.count(own)} adds a vector "
-        "of length "
-        f"{lengths[own]:.2f}; the longest comes from head {labels.count(int(np.argmax(lengths)))} "
-        f"({lengths.max():.2f}).\n\nThe update is added to the stream, whose length changes from "
-        f"{before:.2f} to {after:.2f}; next, {reads or f'{reader} reads {config.norm_name}(sum)'}."
-    )
-    added = [
-        noted(f"head {labels.count(i)}", contribution, i == own)
-        for i, contribution in enumerate(inside.contributions)
-    ]
-    if config.biases:
-        added.append(noted("bias", inside.w_o.bias))
-    added.append(noted("= update", inside.update))
-    stream = [
-        noted("stream", inside.stream),
-        noted("+ update", inside.update),
-        noted("= sum", inside.added),
-    ]
-    if post:
-        stream.append(noted(config.norm_name, inside.next_stream))
-    together = [Strip("all heads' outputs", inside.outputs.reshape(-1))]
-    matrix = inside.w_o.weight
-    turned = symbols.columns
-    head = labels.count(own)
-    title = f"{symbols.matrix('O')}, the {'columns' if turned else 'rows'} of head {head}"
+    _, d_k, heads = look.sizes
+    together = [Strip("all heads' outputs", look.inside.outputs.reshape(-1))]
+    head = labels.count(look.view.head)
+    matrix = look.inside.w_o.weight
     figures = [
         look.strips("together", together, f"{heads} × {d_k} numbers"),
         look.figure(
             "output matrix",
-            matrices_spec([(title + " (drawn on its side)" * turned, matrix)], 150),
+            matrices_spec([(_output_title(look), matrix)], 150),
             "this head's part of the output matrix",
-            f"The part of the output matrix that head {head} goes through",
             signed(largest(matrix), "amber negative, purple positive"),
+            alt=f"The part of the output matrix that head {head} goes through",
         ),
-        look.strips("heads", added, "what each head adds", True),
-        look.strips("stream", stream, "vectors", True),
+        look.strips("heads", _contributions(look), "what each head adds", True),
+        look.strips("stream", _stream(look), "vectors", True),
     ]
-    return Contents(latex, f"{text} {matrix_count(*look.sizes)}", figures)
+    return Contents(_all_heads_latex(look), _all_heads_text(look), figures)
+
+
+def _all_heads_latex(look: Look) -> list[str]:
+    """From the heads' outputs to what the next sub-layer reads."""
+    config = look.opened.translation.config
+    update = look.symbols.times(r"\mathrm{all}", "W^O")
+    if config.biases:
+        update += r" + \text{bias}"
+    result = "stream" if look.view.norm == "post" else "read"
+    return [
+        r"\mathrm{all} = \mathrm{Concat}(OUTPUT_1, \dots, OUTPUT_h)",
+        rf"\mathrm{{update}} = {update}",
+        r"\mathrm{sum} = \mathrm{stream} + \mathrm{update}",
+        rf"\mathrm{{{result}}}' = \mathrm{{{config.norm_name}}}(\mathrm{{sum}})",
+    ]
+
+
+def _all_heads_text(look: Look) -> str:
+    """How long the heads' vectors are, what the update does, and who reads the result."""
+    inside = look.inside
+    _, d_k, heads = look.sizes
+    head = look.view.head
+    lengths = np.linalg.norm(inside.contributions, axis=1)
+    longest = int(np.argmax(lengths))
+    norm = look.opened.translation.config.norm_name
+    following = f"{_reader(look)} reads {norm}(sum)"
+    if look.view.norm == "post":
+        following = f"a {norm} follows, and {_reader(look)} reads its result"
+    return (
+        f"The {heads} heads of the layer give {d_k} numbers each; side by side, they pass the "
+        "output matrix. That is the same as a sum of what each head adds. Head "
+        f"{labels.count(head)} adds a vector of length {lengths[head]:.2f}; the longest comes from "
+        f"head {labels.count(longest)} ({lengths.max():.2f}).\n\n"
+        "The update is added to the stream, whose length changes from "
+        f"{np.linalg.norm(inside.stream):.2f} to {np.linalg.norm(inside.added):.2f}; next, "
+        f"{following}. {matrix_count(*look.sizes)}"
+    )
+
+
+def _reader(look: Look) -> str:
+    """The sub-layer that reads what this attention gives; a layer ends with its feed-forward."""
+    names = look.opened.translation.config.stacks[look.site.query_side].sublayers
+    following = names[names.index(look.site.name) + 1]
+    if following == "feed_forward":
+        return "the feed-forward network"
+    return following.replace("_attention", "-attention")
+
+
+def _contributions(look: Look) -> list[Strip]:
+    """What each head adds, and their sum."""
+    inside = look.inside
+    rows = [
+        noted(f"head {labels.count(head)}", contribution, head == look.view.head)
+        for head, contribution in enumerate(inside.contributions)
+    ]
+    if look.opened.translation.config.biases:
+        rows.append(noted("bias", inside.w_o.bias))
+    return [*rows, noted("= update", inside.update)]
+
+
+def _stream(look: Look) -> list[Strip]:
+    """The stream before and after, and its norm if that is the next stream."""
+    inside = look.inside
+    rows = [
+        noted("stream", inside.stream),
+        noted("+ update", inside.update),
+        noted("= sum", inside.added),
+    ]
+    if look.view.norm == "post":
+        rows.append(noted(look.opened.translation.config.norm_name, inside.next_stream))
+    return rows
+
+
+def _output_title(look: Look) -> str:
+    """The name of what the head has of the output matrix."""
+    matrix = look.symbols.matrix("O")
+    head = labels.count(look.view.head)
+    if look.symbols.columns:
+        return f"{matrix}, the columns of head {head} (drawn on its side)"
+    return f"{matrix}, the rows of head {head}"
 
 
 def matrix_form(look: Look) -> Contents:
-    """The head over the whole sentence, as equation 1 is printed: one matrix product for all
-    queries."""
+    """The head over the whole sentence, as equation 1: one matrix product for all queries."""
     view = look.opened.translation.head(look.kind, look.view.layer, look.view.head)
-    symbols, (_, d_k, _) = look.symbols, look.sizes
+    symbols = look.symbols
+    _, d_k, _ = look.sizes
     queries, keys = view.weights.shape
-    held = {"Q": view.query, "K": view.key, "V": view.value}
-    turned = {name: one.T if symbols.columns else one for name, one in held.items()}
+    vectors = [
+        ("Q", symbols.laid(view.query)),
+        ("K", symbols.laid(view.key)),
+        ("V", symbols.laid(view.value)),
+    ]
+    products = [("softmax", symbols.laid(view.weights)), ("output", symbols.laid(view.output))]
     side = "columns" if symbols.columns else "rows"
     text = (
         f"What the steps before do for one query, one product of matrices does for all {queries}. "
@@ -356,14 +471,15 @@ def matrix_form(look: Look) -> Contents:
         "alone, and the product with V adds up the values. No query waits for another: this is "
         "why training is quick."
     )
-    weights = view.weights.T if symbols.columns else view.weights
-    output = view.output.T if symbols.columns else view.output
-    legend = signed(None, "amber negative, purple positive, each matrix on its own scale")
-    products = [("softmax", weights), ("output", output)]
+    legend = signed(None, EACH_MATRIX)
     figures = [
-        look.figure("sentence", matrices_spec([*turned.items()]), "Q, K, V", "Q, K and V", legend),
+        look.figure("sentence", matrices_spec(vectors), "Q, K, V", legend, alt="Q, K and V"),
         look.figure(
-            "attention", matrices_spec(products), "weights and output", "Weights, output", legend
+            "attention",
+            matrices_spec(products),
+            "weights and output",
+            legend,
+            alt="Weights, output",
         ),
     ]
     return Contents([overview(look)], text, figures)

@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.kinds import SAMPLE
+from explorer.app.address.kinds import SAMPLE, Moves
 from explorer.app.controls import formula, plain, seen
 from explorer.app.maps import display, heads
 from explorer.app.maps.explorer import Scene, Strips, explorer, prefix_of
@@ -114,21 +113,23 @@ def view(
             seen(explanation, formula.attention(KIND, positions, masked=True))
             run_export(scene, lambda now, looks: heads.printed(looks[KIND], now))
 
-    sides = replace(strips, sides=SIDES)
-    shape: dict[str, Any] = {
-        "fade": fade,
-        "largest": 520,
-        "above": above,
-        "strips": sides,
-        "go_on": take,
-    }
-    scene = Scene(layout, opened, (KIND,), feeds, below, **shape)
+    scene = Scene(
+        layout=layout,
+        opened=opened,
+        kinds=(KIND,),
+        extra=feeds,
+        below=below,
+        fade=fade,
+        largest=520,
+        above=above,
+        strips=replace(strips, sides=SIDES),
+        go_on=take,
+    )
     explorer(scene)
 
 
-def take(opened: View, step: int, token_id: int) -> dict[str, Any]:
-    """The state's values for continuing with a candidate; it and the token it replaces count as
-    tried."""
+def take(opened: View, step: int, token_id: int) -> Moves:
+    """The state's values for continuing with a candidate; both it and its rival count as tried."""
     run = opened.translation
     model = opened.source.load()
     if token_id == run.steps[step].token_id:

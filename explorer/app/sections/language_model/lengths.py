@@ -68,8 +68,10 @@ def show(opened: View) -> None:
 
 
 def positions_table(run: Translation, at: int) -> str:
-    """Positions, what they read, what they predict, and what follows, as HTML; the cursor's stands
-    out."""
+    """Positions, what they read, what they predict, and what follows, as HTML.
+
+    The cursor's stands out.
+    """
     places = range(*window_around(len(run.steps), at, POSITIONS))
     lines: dict[str, list[str]] = {"position": [], "reads": [], "predicts": [], "then comes": []}
     for i in places:

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.controls import Table, export, plain, seen
@@ -101,7 +102,10 @@ def show(opened: View) -> None:
         alt="The surprisal of every token",
     )
     seen(SEEING, FORMULA, "What is surprisal?")
-    draw = lambda: figure(bits_spec(run.target_tokens, run.surprisals, 320))  # noqa: E731
+
+    def draw() -> go.Figure:
+        return figure(bits_spec(run.target_tokens, run.surprisals, 320))
+
     caption = f"Surprisal of each token of “{run.text}” in bits · {run.model}"
     export.collect("surprisal", export.Picture(draw, caption, table=lambda: table(run)))
 

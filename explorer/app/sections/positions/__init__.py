@@ -25,8 +25,10 @@ def twins_measured() -> dict[str, Any]:
 
 
 def fitted(what: str, wanted: int, most: int) -> int:
-    """The place (from 0) that is shown; a notice says so if there is none as far as the one asked
-    for."""
+    """The place (from 0) that is shown.
+
+    A notice says so if there is none as far as the one asked for.
+    """
     if wanted > most:
         session.notice(f"There is no {what} {wanted + 1:,} here, so {most + 1:,} is shown.")
     return min(wanted, most)

@@ -1,9 +1,12 @@
-"""One positional encoding by itself: tables, curves and biases, by formula or read from its
-twin."""
+"""One positional encoding by itself: tables, curves, biases, by formula or read from its twin."""
+
+from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import streamlit as st
@@ -26,7 +29,14 @@ from explorer.app.shell import frame
 from explorer.figures.base import labels
 from explorer.figures.pages.positions import lines, table_map
 from transformer.config import ModelConfig, Side, TransformerConfig
-from transformer.encodings import make_positions, rotary_angles, shift_matrix, sinusoidal_table
+from transformer.encodings import (
+    BiasRule,
+    PositionalEncoding,
+    make_positions,
+    rotary_angles,
+    shift_matrix,
+    sinusoidal_table,
+)
 from transformer.model import Network
 from transformer.training.presets import TWINS
 
@@ -76,11 +86,10 @@ def show() -> None:
     encoding = ENCODINGS[name]
     words, formula = st.columns([1.15, 1], vertical_alignment="center")
     words.markdown(f"{encoding.what} {CROSS.get(encoding.acts, CROSS['rotation'])} {probed(name)}")
-    counted = (
-        ". The formula counts positions and dimensions from 0, the pictures from 1"
-        * encoding.from_zero
-    )
-    words.caption(encoding.paper + counted)
+    caption = encoding.paper
+    if encoding.from_zero:
+        caption += ". The formula counts positions and dimensions from 0, the pictures from 1"
+    words.caption(caption)
     formula.latex(encoding.formula)
     pictures = {"sinusoidal": sinusoidal, "learned": learned, "shaw": shaw, "rotary": rotary}
     pictures.get(name, partial(computed, name))(now)
@@ -89,8 +98,7 @@ def show() -> None:
 
 
 def probed(name: str) -> str:
-    """How well a linear probe reads positions in the encoder's output of a twin; empty if not
-    measured."""
+    """How well a linear probe reads positions in the output of a twin; empty if not measured."""
     rates = twins_measured().get("probe", {}).get("models", {})
     if name not in rates:
         return ""
@@ -99,8 +107,9 @@ def probed(name: str) -> str:
     )
     if name == "none":
         return f"Still, {share}: some tokens give it away, as a full stop ends the sentence."
-    bare = f" ({rates['none']['value']:.2f} without an encoding)" if "none" in rates else ""
-    return f"In this twin, {share}{bare}."
+    if "none" in rates:
+        share += f" ({rates['none']['value']:.2f} without an encoding)"
+    return f"In this twin, {share}."
 
 
 def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
@@ -132,64 +141,84 @@ def sizes(now: State, width: int, label: str) -> tuple[int, slice]:
 
 
 def sinusoidal(now: State) -> None:
-    """The table of the paper, some of its columns, its products, and the map from one position to
-    another."""
+    """The table of the paper, some columns, its products, the map from a position to another."""
     values = now.values(Positions)
     d_model, window = sizes(now, SIZES["d_model"], "d_model")
     table = sinusoidal_table(values.positions, d_model, values.base).numpy()
     rows = table[window]
-    first = window.start + 1
     is_narrow = d_model <= NARROW
     left, right = st.columns(2) if is_narrow else (st.container(), st.container())
     with left:
-        thin = (
-            "" if is_narrow else f"; a map less than {d_model} px wide does not show every column"
-        )
-        draw(
-            "table",
-            lambda: table_map(rows, first, "position", "dimension"),
-            f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {values.base:,} · "
-            f"by formula{thin}",
-        )
+        sinusoidal_map(rows, window, values.base)
     with right:
-        at = fitted("dimension", values.dimension or 0, d_model - 1)
-        far = [
-            dimension
-            for dimension in (d_model // 4, d_model // 2, d_model - 2)
-            if dimension // 2 != at // 2
-        ]
-        waves = {
-            dimension: 2 * math.pi * values.base ** (dimension // 2 * 2 / d_model)
-            for dimension in (at, *far)
-        }
-        curves = {
-            f"dimension {dimension + 1}, repeats after {wave:,.1f} tokens": rows[:, dimension]
-            for dimension, wave in waves.items()
-        }
-        places = range(first, window.stop + 1)
-        draw(
-            "curves",
-            lambda: lines(places, curves, ("position", "value"), height=318, top=64),
-            "Single dimensions of PE · by formula",
-        )
-        pickers.place("dimension", "Dimension drawn first", at, d_model)
+        waves(rows, window, values)
     left, right = st.columns(2)
     with left:
-        square = rows[:SQUARE]
-        draw(
-            "products",
-            lambda: table_map(square @ square.T, first, "position", "position", left=first),
-            f"PE · PEᵀ, positions {first} to {window.start + len(square)}: the product depends on "
-            f"the distance alone, and is largest ({d_model // 2}) on the diagonal",
-        )
+        sinusoidal_products(rows[:SQUARE], window.start)
     with right:
         linear_map(table, d_model, now)
     with st.expander("Why not simply the number of the position? Why added?"):
-        last = len(table)
-        wide = 2 * d_model
-        norm = math.sqrt(d_model / 2)
-        numbers = {"last": last, "before": last - 1, "norm": norm, "d_model": d_model, "wide": wide}
-        st.markdown(WHYS.format(**numbers, narrow=4 * d_model**2, grown=4 * wide**2))
+        st.markdown(whys(last=len(table), d_model=d_model))
+
+
+def sinusoidal_map(rows: np.ndarray, window: slice, base: int) -> None:
+    """Some rows of the table as a map."""
+    first = window.start + 1
+    d_model = rows.shape[1]
+    caption = (
+        f"PE: positions {first} to {window.stop} × {d_model} dimensions, base {base:,} · by formula"
+    )
+    if d_model > NARROW:
+        caption += f"; a map less than {d_model} px wide does not show every column"
+    draw("table", lambda: table_map(rows, first, "position", "dimension"), caption)
+
+
+def waves(rows: np.ndarray, window: slice, values: Positions) -> None:
+    """Single columns of the table, a chosen one first."""
+    d_model = rows.shape[1]
+    chosen = fitted("dimension", values.dimension or 0, d_model - 1)
+    far = [
+        dimension
+        for dimension in (d_model // 4, d_model // 2, d_model - 2)
+        if dimension // 2 != chosen // 2
+    ]
+    curves = {}
+    for dimension in (chosen, *far):
+        wave = 2 * math.pi * values.base ** (dimension // 2 * 2 / d_model)
+        name = f"dimension {dimension + 1}, repeats after {wave:,.1f} tokens"
+        curves[name] = rows[:, dimension]
+    places = range(window.start + 1, window.stop + 1)
+    draw(
+        "curves",
+        lambda: lines(places, curves, ("position", "value"), height=318, top=64),
+        "Single dimensions of PE · by formula",
+    )
+    pickers.place("dimension", "Dimension drawn first", chosen, d_model)
+
+
+def sinusoidal_products(rows: np.ndarray, start: int) -> None:
+    """Every position of a square of the table times every other."""
+    first = start + 1
+    draw(
+        "products",
+        lambda: table_map(rows @ rows.T, first, "position", "position", left=first),
+        f"PE · PEᵀ, positions {first} to {start + len(rows)}: the product depends on the distance "
+        f"alone, and is largest ({rows.shape[1] // 2}) on the diagonal",
+    )
+
+
+def whys(*, last: int, d_model: int) -> str:
+    """Why sinusoids, in the numbers of a table."""
+    wide = 2 * d_model
+    return WHYS.format(
+        last=last,
+        before=last - 1,
+        norm=math.sqrt(d_model / 2),
+        d_model=d_model,
+        wide=wide,
+        narrow=4 * d_model**2,
+        grown=4 * wide**2,
+    )
 
 
 def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
@@ -220,8 +249,7 @@ def linear_map(table: np.ndarray, d_model: int, now: State) -> None:
 
 
 def turned(angles: np.ndarray) -> np.ndarray:
-    """(n) angles in radians → (2n − 1) in degrees below 360, with halfway angles, a gap after each
-    turn."""
+    """(n) angles in radians → (2n − 1) in degrees below 360, halfway ones between, gaps at turns."""
     degrees = np.degrees(angles) % 360
     halves = np.full(2 * len(degrees) - 1, np.nan)
     halves[0::2] = degrees
@@ -230,8 +258,7 @@ def turned(angles: np.ndarray) -> np.ndarray:
 
 
 def rotary(now: State) -> None:
-    """The angles of some pairs of dimensions, and the product of a query and an equal key at a
-    distance."""
+    """The angles of some pairs of dimensions, and a query's product with an equal key by distance."""
     values = now.values(Positions)
     width, window = sizes(now, SIZES["d_model"] // SIZES["n_heads"], "Width of a head")
     angles = rotary_angles(values.positions, width, values.base).numpy()
@@ -337,49 +364,81 @@ def shaw(now: State) -> None:
 
 @torch.inference_mode()
 def computed(name: str, now: State) -> None:
-    """What an encoding adds or rotates, as its class computes it; one that is trained is that of
-    its twin."""
-    config: ModelConfig = TransformerConfig(**TWINS[f"positions-{name}"].sizes)
-    encodings = {side: make_positions(config, causal=side == "decoder") for side in config.stacks}
-    where, acts = "by formula", ENCODINGS[name].acts
-    if acts == "nowhere":
+    """What an encoding adds or rotates, as its class computes it, or as its twin learnt it."""
+    if ENCODINGS[name].acts == "nowhere":
         inform(NOTHING)
         return
-    if any(True for encoding in encodings.values() for _ in encoding.parameters()):
-        if (model := twin(name)) is None:
-            return
-        encodings = {side: model.model.stack(side).positions for side in model.config.stacks}
-        config = model.config
-        where = f"positions/{name}, as trained"
-    count = min(now.values(Positions).positions, config.max_positions)
-    for column, (side, encoding) in zip(st.columns(2), encodings.items(), strict=True):
-        rule, *rules = encoding.rules(config.sizes[side][0])
+    source = Computed.of(name)
+    if source is None:
+        return
+    count = min(now.values(Positions).positions, source.config.max_positions)
+    for column, side in zip(st.columns(2), source.encodings, strict=True):
+        rule, *rules = source.encodings[side].rules(source.config.sizes[side][0])
         if rule is not None and rule.divided:
             inform(DEPENDS)
             return
         with column:
             if rule is not None:
-                alike = all(other and torch.equal(rule.table, other.table) for other in rules)
-                layers = "every layer" if alike else "the first layer"
-                span = torch.arange(-FAR, (FAR if side == "encoder" else 0) + 1)
-                query = torch.zeros(config.n_heads, 1, config.d_head)
-                biases = rule.scores(query, -span[:1], span - span[0])[:, 0].numpy()
-                curves = {f"head {head + 1}": row for head, row in enumerate(biases)}
-                titles = ("distance, key − query", "bias")
-                make = partial(lines, span.numpy(), curves, titles, height=330)
-                draw(f"bias-{side}", make, f"Bias by distance in {layers} of the {side} · {where}")
-            elif acts == "rotation":
-                turns = encoding.rotate(
-                    torch.full((1, 1, count, config.d_head), config.d_head**-0.5)
-                )[0, 0]
-                product = {"q · k": (turns @ turns[0]).numpy()}
-                make = partial(lines, range(count), product, ("distance", "product"))
-                caption = f"A query and an equal key at a distance in the {side} · {where}"
-                draw(f"products-{side}", make, caption)
-            elif (table := encoding.added(count)) is not None:
-                make = partial(table_map, table.numpy(), 1, "position", "dimension")
-                draw(
-                    f"table-{side}",
-                    make,
-                    f"What is added in the {side}: {count} positions · {where}",
-                )
+                biases(source, side, rule, rules)
+            elif ENCODINGS[name].acts == "rotation":
+                products_by_distance(source, side, count)
+            else:
+                added(source, side, count)
+
+
+class Computed(NamedTuple):
+    """The encodings of a model's sides."""
+
+    config: ModelConfig
+    encodings: Mapping[Side, PositionalEncoding]
+    origin: str  # where they come from, for captions
+
+    @classmethod
+    def of(cls, name: str) -> Computed | None:
+        """By formula; those with parameters as the twin learnt them, None if it is not here."""
+        config: ModelConfig = TransformerConfig(**TWINS[f"positions-{name}"].sizes)
+        encodings: Mapping[Side, PositionalEncoding] = {
+            side: make_positions(config, causal=side == "decoder") for side in config.stacks
+        }
+        if not any(True for encoding in encodings.values() for _ in encoding.parameters()):
+            return cls(config, encodings, "by formula")
+        model = twin(name)
+        if model is None:
+            return None
+        stacks = {side: model.model.stack(side).positions for side in model.config.stacks}
+        return cls(model.config, stacks, f"positions/{name}, as trained")
+
+
+def biases(source: Computed, side: Side, rule: BiasRule, others: Sequence[BiasRule | None]) -> None:
+    """What is added to the scores of each head, by distance."""
+    config = source.config
+    alike = all(other and torch.equal(rule.table, other.table) for other in others)
+    layers = "every layer" if alike else "the first layer"
+    last = FAR if side == "encoder" else 0
+    span = torch.arange(-FAR, last + 1)
+    query = torch.zeros(config.n_heads, 1, config.d_head)
+    rows = rule.scores(query, -span[:1], span - span[0])[:, 0].numpy()
+    curves = {f"head {head + 1}": row for head, row in enumerate(rows)}
+    make = partial(lines, span.numpy(), curves, ("distance, key − query", "bias"), height=330)
+    draw(f"bias-{side}", make, f"Bias by distance in {layers} of the {side} · {source.origin}")
+
+
+def products_by_distance(source: Computed, side: Side, count: int) -> None:
+    """The product of a query with an equal key, both turned by their positions."""
+    d_head = source.config.d_head
+    vectors = torch.full((1, 1, count, d_head), d_head**-0.5)
+    turned_vectors = source.encodings[side].rotate(vectors)[0, 0]
+    products = {"q · k": (turned_vectors @ turned_vectors[0]).numpy()}
+    make = partial(lines, range(count), products, ("distance", "product"))
+    caption = f"A query and an equal key at a distance in the {side} · {source.origin}"
+    draw(f"products-{side}", make, caption)
+
+
+def added(source: Computed, side: Side, count: int) -> None:
+    """The table that is added to embeddings; nothing is drawn without one."""
+    table = source.encodings[side].added(count)
+    if table is None:
+        return
+    make = partial(table_map, table.numpy(), 1, "position", "dimension")
+    caption = f"What is added in the {side}: {count} positions · {source.origin}"
+    draw(f"table-{side}", make, caption)

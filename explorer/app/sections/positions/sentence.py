@@ -1,9 +1,8 @@
-"""The visitor's sentence in all twins: their heads side by side, words exchanged, the sentence
-moved."""
+"""The visitor's sentence in all twins: heads side by side, words exchanged, the sentence moved."""
 
 import itertools
-from collections.abc import Callable, Iterable
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import streamlit as st
@@ -12,6 +11,7 @@ from explorer.app.address import session
 from explorer.app.address.encodings import twin_title as title
 from explorer.app.address.page_values import Positions
 from explorer.app.controls import head_panel, inform, options, panel, part, pickers, plain
+from explorer.app.controls.panels import Container
 from explorer.app.maps.looking import near
 from explorer.app.sections.positions import STACKS, fitted, stack_switch, twins_measured
 from explorer.app.server import models
@@ -131,8 +131,7 @@ def spread(values: dict[str, np.ndarray], digits: int) -> tuple[dict[str, Interv
 
 
 def twin_heads(runs: Runs, kind: str, wanted: Head | None) -> dict[str, Head]:
-    """The head of each twin: the one asked for, or the one with the most weight on the previous
-    token."""
+    """The head of each twin: the wanted one, or that with most weight on the previous token."""
     if wanted is not None:
         layers, heads = next(iter(runs.values())).config.sizes[kind]
         layer, head = map(fitted, ("layer", "head"), wanted, (layers - 1, heads - 1))
@@ -210,23 +209,14 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
     if len(words) < 2:
         inform("The sentence needs two words.")
         return
-    last = len(words) - 1
-    one, second = (fitted("word", word, last) for word in wanted or (min(1, last), min(5, last)))
-    if one == second:
-        one = 0 if second else 1
+    pair = first, second = different_words(len(words), wanted)
     left, right = st.columns(2, gap="large")
-    for i, (box, label) in enumerate(
-        zip(left.columns(2), ("First word", "Second word"), strict=True)
-    ):
-        take = lambda to, i=i: session.change(swap=(one, to) if i else (to, second))  # noqa: E731
-        with box:
-            named = options.words(words)
-            at = (one, second)[i]
-            pickers.choose(f"positions.swap.{i}", label, named, at, take, texts=True, labelled=True)
-    compute = lambda model: swap_words(model, text, one, second)  # noqa: E731
-    swapped: dict[str, tuple[Translation, Array]] = again(
-        runs, ("swap", text, one, second), compute
-    )
+    word_pickers(left.columns(2), words, pair)
+
+    def compute(model: Translator) -> tuple[Translation, Array]:
+        return swap_words(model, text, first, second)
+
+    swapped = again(runs, ("swap", text, first, second), compute)
     if not swapped:
         return
     changes, alt = spread({name: change for name, (_, change) in swapped.items()}, 2)
@@ -245,6 +235,34 @@ def swap(text: str, runs: Runs, wanted: tuple[int, int] | None) -> None:
     right.dataframe(rows, hide_index=True, width="stretch")
 
 
+def different_words(count: int, wanted: tuple[int, int] | None) -> tuple[int, int]:
+    """Two different places among so many words: those wanted, as far as they are there."""
+    last = count - 1
+    first, second = (fitted("word", word, last) for word in wanted or (min(1, last), min(5, last)))
+    if first == second:
+        first = 0 if second else 1
+    return first, second
+
+
+def word_pickers(boxes: Sequence[Container], words: Sequence[str], pair: tuple[int, int]) -> None:
+    """Lets the visitor choose both words."""
+    first, second = pair
+
+    def take_first(place: int) -> None:
+        session.change(swap=(place, second))
+
+    def take_second(place: int) -> None:
+        session.change(swap=(first, place))
+
+    names = options.words(words)
+    choices = (("First word", first, take_first), ("Second word", second, take_second))
+    for i, (box, (label, place, take)) in enumerate(zip(boxes, choices, strict=True)):
+        with box:
+            pickers.choose(
+                f"positions.swap.{i}", label, names, place, take, texts=True, labelled=True
+            )
+
+
 def move(text: str, runs: Runs, offset: int) -> None:
     """Lets the sentence start later, and shows which twins change their weights."""
     left, right = st.columns(2, gap="large")
@@ -252,27 +270,18 @@ def move(text: str, runs: Runs, offset: int) -> None:
         st.markdown("##### Move the sentence: which maps move?")
         label = "Start this many positions later (nothing stands before the sentence)"
         pickers.slide("positions.offset", label, offset, "offset", ends=(0, max(200, offset)))
-        compute = lambda model: [encode_moved(model, text, by) for by in (offset, 0)]  # noqa: E731
+
+        def compute(model: Translator) -> Moved:
+            return Moved(encode_moved(model, text, offset), encode_moved(model, text, 0))
+
         moved = again(runs, ("move", text, offset), compute)
     if not moved:
         return
-    layers = range(next(iter(runs.values())).config.sizes["encoder"][0])
-    gaps = {
-        name: np.stack(
-            [np.abs(there.weights("encoder", i) - here.weights("encoder", i)) for i in layers]
-        )
-        for name, (there, here) in moved.items()
-    }
-    changes, alt = spread({name: gap.max((-2, -1)) for name, gap in gaps.items()}, 3)
-    failed = [
-        name for name, traces in moved.items() if not all(trace.audit().passed for trace in traces)
-    ]
+    n_layers = next(iter(runs.values())).config.sizes["encoder"][0]
+    changes, alt = spread({name: traces.changes(n_layers) for name, traces in moved.items()}, 3)
+    failed = [name for name, traces in moved.items() if not traces.verified]
     if offset:
-        still = ", ".join(title(name) for name, change in changes.items() if change.high < SAME)
-        moving = ", ".join(title(name) for name, change in changes.items() if change.high >= SAME)
-        left.markdown(
-            f"The maps move in {moving or 'none'}, and stay the same in {still or 'none'}."
-        )
+        left.markdown(moving(changes))
     with right:
         panel(
             "shift",
@@ -282,3 +291,34 @@ def move(text: str, runs: Runs, offset: int) -> None:
             f"smallest to largest head. 0 means that only distances count · {verdict(failed)}",
             alt=alt,
         )
+
+
+class Moved(NamedTuple):
+    """A sentence that starts later, and the same at the beginning."""
+
+    later: AttentionTrace
+    usual: AttentionTrace
+
+    def changes(self, n_layers: int) -> np.ndarray:
+        """(layers, heads) the largest change of a weight of the encoder."""
+        gaps = [
+            np.abs(self.later.weights("encoder", layer) - self.usual.weights("encoder", layer))
+            for layer in range(n_layers)
+        ]
+        largest: np.ndarray = np.stack(gaps).max((-2, -1))
+        return largest
+
+    @property
+    def verified(self) -> bool:
+        """Whether both traces pass their audit."""
+        return self.later.audit().passed and self.usual.audit().passed
+
+
+def moving(changes: Mapping[str, Interval]) -> str:
+    """In which twins the maps move, as a sentence."""
+    moved = [title(name) for name, change in changes.items() if change.high >= SAME]
+    still = [title(name) for name, change in changes.items() if change.high < SAME]
+    return (
+        f"The maps move in {', '.join(moved) or 'none'}, and stay the same in "
+        f"{', '.join(still) or 'none'}."
+    )

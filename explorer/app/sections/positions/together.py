@@ -81,8 +81,10 @@ def show() -> None:
 
 
 def repeated(name: str, word: str, now: State) -> tuple[HeadView, np.ndarray] | None:
-    """The head of a twin's first encoder layer that is asked for, or that places move most; its
-    scores."""
+    """The head of a twin's first encoder layer that is asked for, or that places move most.
+
+    Its scores.
+    """
     if (known := models.known(f"{models.TWINS}/{name}")) is None:
         return None
     run = translate(RunKey(known, " ".join([word] * COUNT), "greedy", TARGET), whole=True)

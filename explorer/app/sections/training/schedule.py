@@ -1,5 +1,7 @@
 """Schedule: equation 3 of the paper for any d_model and warm-up, and the model's own schedule."""
 
+from collections.abc import Collection
+
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -50,8 +52,10 @@ def show(opened: View, now: State) -> None:
         f"as late, it is {percent(learning_rate(paper, later, values.width) / peak)} of the peak."
     )
     name = f"equation 3: d_model {values.width:,}, warm-up {values.warmup:,}"
-    last = max(WARMUPS * values.warmup, 0 if trained is None else trained.steps)
-    lines = [curve(name, paper, values.width, last, values.warmup)]
+    last = WARMUPS * values.warmup
+    if trained is not None:
+        last = max(last, trained.steps)
+    lines = [curve(name, paper, values.width, last=last, corners=(values.warmup,))]
     if trained is None:
         st.caption(
             "The card of this model states no training command, so its own schedule is not drawn."
@@ -61,16 +65,8 @@ def show(opened: View, now: State) -> None:
         d_model = model.config.d_model
         name = f"{model.name}: as trained ({trained.schedule})"
         st.markdown(own_schedule(model.name, trained, d_model))
-        lines.append(
-            curve(
-                name,
-                trained,
-                d_model,
-                trained.steps,
-                trained.warmup,
-                trained.steps - trained.decay_steps,
-            )
-        )
+        corners = (trained.warmup, trained.steps - trained.decay_steps)
+        lines.append(curve(name, trained, d_model, last=trained.steps, corners=corners))
     points = [(line.name, *point) for line in lines for point in zip(line.x, line.y, strict=True)]
     panel(
         "schedule",
@@ -83,12 +79,16 @@ def show(opened: View, now: State) -> None:
     )
 
 
-def curve(name: str, options: TrainingOptions, width: int, last: int, *corners: int) -> Curve:
-    """The rates of evenly spread steps from 1 on, and of those at which the line bends."""
+def curve(
+    name: str, options: TrainingOptions, width: int, *, last: int, corners: Collection[int]
+) -> Curve:
+    """The rates of evenly spread steps from 1 to the last, and of those at which the line bends."""
     even = {1 + round(i * (last - 1) / POINTS) for i in range(POINTS + 1)}
     steps = sorted(even | {corner for corner in corners if 1 <= corner <= last})
-    hue, dash = (style.POSITIVE, "solid") if len(corners) == 1 else (style.NEGATIVE, "dash")
-    return Curve(name, steps, [learning_rate(options, step, width) for step in steps], hue, dash)
+    rates = [learning_rate(options, step, width) for step in steps]
+    if len(corners) == 1:
+        return Curve(name, steps, rates, style.POSITIVE)
+    return Curve(name, steps, rates, style.NEGATIVE, "dash")
 
 
 def own_schedule(name: str, options: TrainingOptions, width: int) -> str:

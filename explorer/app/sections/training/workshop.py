@@ -1,8 +1,7 @@
 """Train here: the run that is going on, what the last one left, and the form for another."""
 
-from typing import Any
-
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from explorer.app.address import session
 from explorer.app.controls import inform, part, plain, refusal, refusals
@@ -83,12 +82,14 @@ def ended(run: TrainingRun | None) -> None:
 
 def form(usual: Plan) -> None:
     st.markdown(INTRODUCTION)
-    more: dict[str, Any] = {
-        "default": usual.task,
-        "format_func": NAMES.__getitem__,
-        "required": True,
-    }
-    task = st.segmented_control("Task", TASKS, key="here.task", **more)
+    task = st.segmented_control(
+        "Task",
+        TASKS,
+        key="here.task",
+        default=usual.task,
+        format_func=NAMES.__getitem__,
+        required=True,
+    )
     file = None
     sizes = dict[str, int]()
     if task == OWN:
@@ -105,8 +106,9 @@ def form(usual: Plan) -> None:
             ("heads", "Heads", training_plan.HEADS),
             ("layers", "Layers of each side", training_plan.LAYERS),
         ):
-            more = {"key": f"here.{name}", "width": 168}
-            sizes[name] = st.select_slider(label, choices, getattr(usual, name), **more)
+            sizes[name] = st.select_slider(
+                label, choices, getattr(usual, name), key=f"here.{name}", width=168
+            )
         steps = training_plan.STEPS
         sizes["steps"] = st.slider("Steps", *steps, usual.steps, 100, key="here.steps", width=168)
     if task in TOYS:
@@ -132,7 +134,7 @@ def pressed(does: str, icon: str) -> bool:
     return st.button(does, f"here.{does.lower()}", type="primary", icon=icon, on_click=session.keep)
 
 
-def start(task: str, sizes: dict[str, int], file: Any) -> None:
+def start(task: str, sizes: dict[str, int], file: UploadedFile | None) -> None:
     """Starts a run, or says in one sentence why not."""
     try:
         if task == OWN and file is None:
@@ -146,8 +148,10 @@ def start(task: str, sizes: dict[str, int], file: Any) -> None:
 
 
 def keep(run: TrainingRun) -> None:
-    """Gives the model of the last run a name; it opens on every page then, with the pair that was
-    shown."""
+    """Gives the model of the last run a name.
+
+    It opens on every page then, with the pair that was shown.
+    """
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
         hint = "Letters, digits, - and _. All visitors of this server will find the model."
         usual = f"my-{run.plan.task}"

@@ -1,13 +1,13 @@
 """Two maps side by side, and the first minus the second."""
 
+import itertools
 from functools import partial
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
-from explorer.app.address.page_values import MOST_SEED, Comparison
+from explorer.app.address.page_values import MOST_SEED, Comparison, Detail
 from explorer.app.controls import panel, part, pickers, plain, seen
 from explorer.app.maps.looking import cells_of
 from explorer.app.sections.what_if.sides import (
@@ -85,7 +85,6 @@ def show(opened: View) -> None:
 def controls(opened: View, now: State, kind: str) -> None:
     mode, value = against = against_of(opened, now)
     head = getattr(now, kind)
-    (layers, heads) = opened.source.sizes[kind]
     # without changes, a run is compared with itself only if the address says so
     offered = {
         n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n
@@ -112,19 +111,23 @@ def controls(opened: View, now: State, kind: str) -> None:
             st.text_input(
                 "The other text", text, label_visibility="collapsed", width=500, **control
             )
-        elif mode == "untrained":
-            more: dict[str, Any] = session.control(name, value, take) | {
-                "label_visibility": "collapsed"
-            }
-            st.number_input("Seed of the twin", 1, MOST_SEED, value, width=140, **more)
+        elif mode == "untrained" and isinstance(value, int):
+            control = session.control(name, value, take)
+            st.number_input(
+                "Seed of the twin",
+                1,
+                MOST_SEED,
+                value,
+                width=140,
+                label_visibility="collapsed",
+                **control,
+            )
         elif mode in ("head", "model"):
-            offers: dict[str, dict[Any, str]] = {
-                "head": {
-                    (i, j): labels.head_phrase(i, j) for i in range(layers) for j in range(heads)
-                },
-                "model": {name: name for name in models.available()},
-            }
-            choices = offers[mode]
+            choices: dict[Detail, str] = {model: model for model in models.available()}
+            if mode == "head":
+                n_layers, n_heads = opened.source.sizes[kind]
+                heads = itertools.product(range(n_layers), range(n_heads))
+                choices = {(i, j): labels.head_phrase(i, j) for i, j in heads}
             chosen = value if value in choices else next(iter(choices))
             pickers.choose(name, f"The other {mode}", choices, chosen, take, texts=True, width=260)
         seen(SEEING, FORMULA)

@@ -86,10 +86,14 @@ def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
 
 
 def _said(source: Source, text: str, changes: tuple[Intervention, ...]) -> str:
-    """The changes in words, as Markdown; of several, the first. A source token is named by its
-    piece."""
+    """The first of the changes in words, as Markdown; a source token is named by its piece."""
     translator = source.translator()
     pieces = translator.pieces(translator.ids(text), "source")
-    named = lambda place: f"“{plain(labels.piece(pieces[int(place[1]) - 1]))}” ({place[0]})"  # noqa: E731
+
+    def named(token: re.Match[str]) -> str:
+        return f"“{plain(labels.piece(pieces[int(token[1]) - 1]))}” ({token[0]})"
+
     words = re.sub(r"source token (\d+)", named, said(changes[0]))
-    return words + (f", and {len(changes) - 1} more changes" if changes[1:] else "")
+    if len(changes) > 1:
+        words += f", and {len(changes) - 1} more changes"
+    return words

@@ -5,9 +5,10 @@ itself.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from inspect import signature
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 
@@ -30,6 +31,9 @@ EVERY = -1  # the choice of every head, layer or step
 FieldContext = dict[str, Any]  # what was chosen for the fields before
 
 
+V = TypeVar("V")
+
+
 class Sort(NamedTuple):
     label: str  # its name in the list
     # draws its controls; returns the change, None if something is missing; a ValueError says why
@@ -38,9 +42,10 @@ class Sort(NamedTuple):
     says: str  # what it does, in one sentence
 
 
-def one(label: str, names: Mapping[Any, str], width: int = 180, first: Any = None) -> Any:
+def one(label: str, names: Mapping[V, str], width: int = 180, first: V | None = None) -> V:
+    """Lets the visitor choose one of several by their names."""
     options = list(names)
-    start = options.index(first) if first in options else 0
+    start = options.index(first) if first is not None and first in options else 0
     return st.selectbox(label, options, index=start, format_func=names.__getitem__, width=width)
 
 
@@ -51,7 +56,9 @@ def number(label: str, value: float, low: float, high: float, step: float) -> fl
 def counted(noun: str, count: int, every: bool = False) -> dict[int, str]:
     """Several of a thing by their numbers, and all of them."""
     names = {i: f"{noun} {labels.count(i)}" for i in range(count)}
-    return names | {EVERY: f"every {noun}"} if every else names
+    if every:
+        names[EVERY] = f"every {noun}"
+    return names
 
 
 def unchanged(opened: View) -> Translation:
@@ -66,21 +73,22 @@ def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
     return labels.names(queries), labels.names(names.keys)
 
 
-def _kind(opened: View, _context: FieldContext) -> Any:
-    names = {kind: KIND_NAMES[kind] for kind in opened.kinds[::-1]}
+def _kind(opened: View, _context: FieldContext) -> str:
+    names = {str(kind): KIND_NAMES[kind] for kind in opened.kinds[::-1]}
     return one("Attention", names, 230, session.current().kind or "cross")
 
 
-def _layer(opened: View, context: FieldContext) -> Any:
+def _layer(opened: View, context: FieldContext) -> int:
     config = opened.translation.config
     kind = context.get("kind")
-    layers = config.sizes[kind][0] if kind else config.stacks[context["side"]].n_layers
-    return one(
-        "Layer", counted("layer", layers), 110, getattr(session.current(), kind)[0] if kind else 0
-    )
+    if kind is None:
+        n_layers = config.stacks[context["side"]].n_layers
+        return one("Layer", counted("layer", n_layers), 110, 0)
+    layer, _ = getattr(session.current(), kind)
+    return one("Layer", counted("layer", config.sizes[kind][0]), 110, layer)
 
 
-def _head(opened: View, context: FieldContext, every: bool = False) -> Any:
+def _head(opened: View, context: FieldContext, every: bool = False) -> int:
     heads = opened.translation.config.sizes[context["kind"]][1]
     head_shown = getattr(session.current(), context["kind"])
     return one("Head", counted("head", heads, every), 130 if every else 110, head_shown[1])
@@ -91,7 +99,7 @@ def _heads(opened: View, context: FieldContext) -> int | None:
     return None if chosen == EVERY else chosen
 
 
-def _by(opened: View, context: FieldContext) -> Any:
+def _by(opened: View, context: FieldContext) -> str:
     ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
     ways |= {"previous": "the previous token", "first": "the first token"}
     if opened.source.translator().means is None:
@@ -101,12 +109,12 @@ def _by(opened: View, context: FieldContext) -> Any:
     return one("What it gives instead", ways)
 
 
-def _sublayer(opened: View, context: FieldContext) -> Any:
+def _sublayer(opened: View, context: FieldContext) -> str:
     parts = opened.translation.config.stacks[context["side"]].sublayers
     return one("Sub-layer", {name: PARTS[name] for name in parts}, 220)
 
 
-CONTROLS: dict[str, Callable[[View, FieldContext], Any]] = {
+CONTROLS: dict[str, Callable[[View, FieldContext], object]] = {
     "kind": _kind,
     "layer": _layer,
     "head": _heads,
@@ -147,19 +155,25 @@ def edit(opened: View) -> Intervention | None:
     word = st.text_input(
         "Replacement token", placeholder="another word", max_chars=60, width=180
     ).strip()
-    ways = [f"{labels.WORD_START}{word}", word]
-    begins = unchanged(opened).source_tokens[at].startswith(labels.WORD_START)
-    for way in (ways if begins else ways[::-1]) if word else ():
-        try:
-            opened.source.translator().token_id(way, "source")
-        except InterventionError:
-            continue
-        return do.edit_source(at, way)
-    if word:
-        raise InterventionError(
-            f"This model has no single token for “{word}”; take a more common word."
-        )
-    return None
+    if not word:
+        return None
+    pieces = [f"{labels.WORD_START}{word}", word]
+    if not unchanged(opened).source_tokens[at].startswith(labels.WORD_START):
+        pieces.reverse()
+    for piece in pieces:
+        if _is_token(opened, piece):
+            return do.edit_source(at, piece)
+    raise InterventionError(
+        f"This model has no single token for “{word}”; take a more common word."
+    )
+
+
+def _is_token(opened: View, piece: str) -> bool:
+    """Whether a piece is a token of the source."""
+    with suppress(InterventionError):
+        opened.source.translator().token_id(piece, "source")
+        return True
+    return False
 
 
 def choose(opened: View) -> Intervention:
@@ -214,8 +228,10 @@ MASKS = {
     "seen": ("let one cell be seen", "allow", "cell"),
     "shown": ("let every query see a key", "allow", "key"),
 }
-"""Ways to change a mask: the name, what is done, and to which cells; a cell or a key is asked
-for."""
+"""Ways to change a mask: the name, what is done, and to which cells.
+
+A cell or a key is asked for.
+"""
 OFFERED = {
     "cross": "cell key",
     "encoder": "cell key self past future",
@@ -227,16 +243,19 @@ OFFERED = {
 def mask(opened: View) -> Intervention:
     """A change of the masks of a kind, in one layer or in all."""
     kind = _kind(opened, {})
-    cells: Any
-    _, what, cells = MASKS[one("Mask", {way: MASKS[way][0] for way in OFFERED[kind].split()}, 260)]
-    layer = one(
-        "in", counted("layer", opened.translation.config.sizes[kind][0], every=True), 130, EVERY
-    )
-    if cells in ("cell", "key"):
+    ways = {way: MASKS[way][0] for way in OFFERED[kind].split()}
+    _, what, which = MASKS[one("Mask", ways, 260)]
+    n_layers = opened.translation.config.sizes[kind][0]
+    layer = one("in", counted("layer", n_layers, every=True), 130, EVERY)
+    cells: str | list[tuple[int | None, int]] = which
+    if which in ("cell", "key"):
         rows, columns = map(numbered, tokens_of(opened.translation, kind))
-        query = one("Query", rows) if cells == "cell" else None
+        query = one("Query", rows) if which == "cell" else None
         cells = [(query, one("Key", columns))]
-    return do.mask(kind, **{what: cells}, layer=None if layer == EVERY else layer)
+    chosen = None if layer == EVERY else layer
+    if what == "forbid":
+        return do.mask(kind, forbid=cells, layer=chosen)
+    return do.mask(kind, allow=cells, layer=chosen)
 
 
 def norm(opened: View) -> Intervention:
@@ -244,10 +263,13 @@ def norm(opened: View) -> Intervention:
     side = ask(opened, "side")["side"]
     config = opened.translation.config
     places = [(sublayer.layer, sublayer.name) for sublayer in config.stacks[side].passed()]
-    names: dict[Any, str] = {at: f"layer {labels.count(at[0])}, {PARTS[at[1]]}" for at in places}
+    names: dict[tuple[int, str] | None, str] = {
+        (layer, name): f"layer {labels.count(layer)}, {PARTS[name]}" for layer, name in places
+    }
     if config.norm == "pre":
-        names[()] = f"at the end of the {side}"
-    return do.drop_norm(side, *one("Norm", names, 280))
+        names[None] = f"at the end of the {side}"
+    place = one("Norm", names, 280)
+    return do.drop_norm(side) if place is None else do.drop_norm(side, *place)
 
 
 PLACES: dict[str, tuple[str, Callable[..., str], tuple[str, ...]]] = {
@@ -296,9 +318,12 @@ def _aligned(
             )
         return [(at, at) for at in range(len(here))]
     chosen = [(a, b) for a, b in pairs if (here[a] == there[b]) == (way == "shared")]
+    if not chosen and way == "shared":
+        raise InterventionError("The two sentences share no word.")
     if not chosen:
-        none = "No word of one sentence stands where the other has a different word."
-        raise InterventionError("The two sentences share no word." if way == "shared" else none)
+        raise InterventionError(
+            "No word of one sentence stands where the other has a different word."
+        )
     return chosen
 
 

@@ -46,8 +46,10 @@ SEED, CANDIDATES = 0, 8
 
 
 def show(opened: View) -> None:
-    """The controls that add a change, and what the changes did; without changes, questions to start
-    from."""
+    """The controls that add a change, and what the changes did.
+
+    Without changes, questions to start from.
+    """
     changes.add(opened)
     base = runs.translate(replace(opened.run_key, changes=()))
     if not opened.run_key.changes:
@@ -85,8 +87,10 @@ def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDiffer
 
 
 def outcome(both: RunDifference) -> str:
-    """Both translations, what differs in bold, and where they part; of a given one, what moved
-    most."""
+    """Both translations, what differs in bold, and where they part.
+
+    Of a given one, what moved most.
+    """
     tokens = both.base.target_tokens, both.changed.target_tokens
     base, new = (
         "".join(_piece(tokens, pair, side) for pair in both.target).strip() or plain(run.text)
@@ -112,8 +116,10 @@ def outcome(both: RunDifference) -> str:
 
 
 def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
-    """A piece of one side as Markdown, bold if the other side has another; empty if this side has
-    none."""
+    """A piece of one side as Markdown, bold if the other side has another.
+
+    Empty if this side has none.
+    """
     one, after = (None if at is None else piece[at] for at, piece in zip(pair, tokens, strict=True))
     piece = (one, after)[side]
     if piece is None or words.is_special(piece):

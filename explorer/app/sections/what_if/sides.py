@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from explorer.app.address import State
-from explorer.app.address.page_values import Against, Comparison
+from explorer.app.address.page_values import Against, Comparison, Detail
 from explorer.app.maps.looking import HeadSelection, looks_of
 from explorer.app.server import models, per_run, runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import fitting
 from explorer.figures.base import labels
@@ -60,58 +60,68 @@ def usual_text(opened: View, mode: str) -> str:
     return OTHER_SENTENCE if opened.example is None else opened.example.other
 
 
-def first_value(opened: View, kind: str, head: Head, mode: str) -> Any:
+def first_value(opened: View, kind: str, head: Head, mode: str) -> Detail:
     """The value with which a way of comparing opens: a seed, the next head, another model."""
-    if mode == "untrained":
-        return 1
-    if mode == "head":
-        return head[0], (head[1] + 1) % opened.source.sizes[kind][1]
-    names = models.available() if mode == "model" else ()
-    return next(
-        (name for name in names if name != opened.run_key.model),
-        opened.run_key.model if names else None,
-    )
+    match mode:
+        case "untrained":
+            return 1
+        case "head":
+            layer, number = head
+            return layer, (number + 1) % opened.source.sizes[kind][1]
+        case "model":
+            name = opened.run_key.model
+            names = list(models.available())
+            return next((other for other in names if other != name), name if names else None)
+        case _:
+            return None
 
 
 def against_of(opened: View, now: State) -> Against:
-    return now.values(Comparison).against or (
-        ("uniform", None) if opened.example is None else ("sentence", None)
-    )
+    """What the selection is compared with: as the address says, else as the example suggests."""
+    against = now.values(Comparison).against
+    if against is not None:
+        return against
+    return ("uniform" if opened.example is None else "sentence"), None
 
 
-def second_side(first: Side, mode: str, value: Any, text: str | None) -> tuple[str, Side]:
+def second_side(first: Side, mode: str, value: Detail, text: str | None) -> tuple[str, Side]:
     """The name of side A, and side B; ValueError, in a sentence, if B cannot be made."""
-    look, opened = first.look, first.look.opened
+    look = first.look
+    opened = look.opened
     here = labels.head_phrase(*look.head)
-    method = opened.translation.method
     run_key = opened.run_key
-    if mode == "uniform":
-        return here, Side("uniform attention", look, True)
-    if mode == "head":
-        other = fitting.fit_head(look.kind, value, opened.source.sizes[look.kind], value)
-        return here, Side(labels.head_phrase(*other), replace(look, head=other))
-    if mode == "untrained":
-        twin = View(run_key, per_run.untrained(opened, value), None)
-        return f"{run_key.model}, trained", Side(
-            f"untrained twin, seed {value}", replace(look, opened=twin)
-        )
-    if mode == "model" and value not in models.available():
-        raise ValueError(
-            "The address names a model that is not available; choose a model from the list."
-        )
-    typed = clean(text or usual_text(opened, mode)) if mode in ("forced", "sentence") else ""
-    names, more = {
-        "model": ((run_key.model, str(value)), {}),
-        "forced": ((method, "your translation"), {"target": typed}),
-        "unchanged": (("changed", AS_IT_IS), {"changes": ()}),
-        "sentence": (("your sentence", "the other sentence"), {"text": typed, "target": None}),
-    }[mode]
-    source = models.find(str(value)) if mode == "model" else run_key.source
-    run_key = replace(run_key, source=source, **more)  # type: ignore[arg-type]
-    head = fitting.fit_head(look.kind, look.head, source.sizes[look.kind], look.head)
-    return names[0], Side(
-        names[1], replace(look, opened=View(run_key, runs.translate(run_key), None), head=head)
-    )
+    match mode, value:
+        case "uniform", _:
+            return here, Side("uniform attention", look, True)
+        case "head", tuple() as wanted:
+            other = fitting.fit_head(look.kind, wanted, opened.source.sizes[look.kind], wanted)
+            return here, Side(labels.head_phrase(*other), replace(look, head=other))
+        case "untrained", int() as seed:
+            twin = View(run_key, per_run.untrained(opened, seed), None)
+            name = f"untrained twin, seed {seed}"
+            return f"{run_key.model}, trained", Side(name, replace(look, opened=twin))
+        case "model", str() as model if model in models.available():
+            other_key = replace(run_key, source=models.find(model))
+            return run_key.model, _other_run(look, other_key, model)
+        case "model", _:
+            raise ValueError(
+                "The address names a model that is not available; choose a model from the list."
+            )
+        case "unchanged", _:
+            return "changed", _other_run(look, replace(run_key, changes=()), AS_IT_IS)
+    typed = clean(text or usual_text(opened, mode))
+    if mode == "forced":
+        forced = _other_run(look, replace(run_key, target=typed), "your translation")
+        return opened.translation.method, forced
+    other_key = replace(run_key, text=typed, target=None)
+    return "your sentence", _other_run(look, other_key, "the other sentence")
+
+
+def _other_run(look: HeadSelection, run_key: RunKey, name: str) -> Side:
+    """The same head of another run, or the nearest that its model has."""
+    head = fitting.fit_head(look.kind, look.head, run_key.source.sizes[look.kind], look.head)
+    opened = View(run_key, runs.translate(run_key), None)
+    return Side(name, replace(look, opened=opened, head=head))
 
 
 def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
@@ -131,7 +141,7 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
     """Remarks on side B: a cut, the same as A, another head than asked for."""
     main_run = opened.translation
     run = other.opened.translation
-    (mode, value) = against_of(opened, now)
+    mode, value = against_of(opened, now)
     yield from (f"B: {note}" for note in (run.notes if run is not main_run else ()))
     if other.reading.words:
         yield "The two models have different pieces, so both maps are read by words."
@@ -147,7 +157,7 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
         yield "Nothing is changed, so A and B are the same run."
     elif mode == "head" and other.head == getattr(now, other.kind):
         yield "A and B are the same head, so nothing can differ."
-    if mode == "head":
+    if mode == "head" and isinstance(value, tuple):
         size = main_run.config.sizes[other.kind]
         notes = list[str]()
         fitting.fit_head(other.kind, value, size, value, notes.append)

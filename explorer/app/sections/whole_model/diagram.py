@@ -100,7 +100,7 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
         ids = (*model.ids(run.source_text), model.config.eos_id)
     else:
         position = step
-        ids = (model.config.bos_id, *run.target_ids)
+        ids = run.read_ids
     token = plain(captions.quote(run.tokens(side)[position]))
     inspected = Inspected(
         opened=opened,

@@ -1,5 +1,4 @@
-"""What each part of the model does to the token at the cursor: formula, a sentence, and its
-numbers."""
+"""What each part of the model does to the token at the cursor: formula, sentence, numbers."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,7 +19,7 @@ from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.base.strips import Strip, strips_spec
 from explorer.figures.pages.anatomy import ranked
 from explorer.lenses.inside import parts
-from explorer.lenses.inside.parts import NormPart
+from explorer.lenses.inside.parts import EmbeddingPart, NormPart
 from transformer.config import ModelConfig
 from transformer.view import Check
 
@@ -46,9 +45,20 @@ def draw(
 
 
 def vectors(
-    at: Inspected, name: str, rows: list[Strip], checks: Checks, caption: str = MAPS, **more: object
+    at: Inspected,
+    name: str,
+    rows: list[Strip],
+    checks: Checks,
+    caption: str = MAPS,
+    *,
+    joint: bool = False,
+    across: str = "dimension",
 ) -> None:
-    make = lambda: style.figure(strips_spec(rows, **more))  # type: ignore[arg-type]  # noqa: E731
+    """Draws vectors one below the other, as `strips_spec` does."""
+
+    def make() -> go.Figure:
+        return style.figure(strips_spec(rows, joint, across))
+
     draw(at, name, make=make, caption=caption, alt=alt(rows), checks=checks)
 
 
@@ -90,57 +100,75 @@ def vector(name: str, values: np.ndarray, last: bool = False) -> Strip:
 
 def embedding(at: Inspected) -> None:
     """A token's row of the table, the row scaled, and the encoding of its position."""
-    model, config = at.model.model, at.model.config
+    model = at.model.model
     embedded = parts.embedding_part(model, at.run, at.side, at.position, at.token_id)
     pieces, d_model = model.table(at.side).weight.shape
-    scaled = embedded.factor != 1
-    added = embedded.position is not None
-    root = abs(embedded.factor - d_model**0.5) < 1e-6
-    factor = (
-        (rf"\cdot \sqrt{{{d_model}}}" if root else rf"\cdot {embedded.factor:g}") if scaled else ""
-    )
-    encoding = r" + \mathrm{PE}(pos)" if added else ""
     st.latex(
         rf"\underset{{1 \times {d_model}}}{{x}} = \underset{{{pieces} \times "
-        rf"{d_model}}}{{E}}[\mathrm{{id}}]"
-        rf"{factor}{encoding}"
+        rf"{d_model}}}{{E}}[\mathrm{{id}}]{embedding_terms(embedded, d_model)}"
     )
-    order = "the decoder would know the order from its mask alone"
-    order = "the encoder could not tell word orders apart" if at.side == "encoder" else order
-    source = "table" if config.positions == "learned" else "formula"
-    where = f"this model's positions ({config.positions}) act inside attention"
-    if added:
-        where = (
-            f"The encoding of its position is added: for token {count(at.position)}, the {source} "
-            f"takes {at.position}, because it counts from 0. Without it, {order}."
-        )
-    elif config.positions == "none":
-        where = "This model has no positional encoding, so nothing is added."
-    else:
-        where = f"Nothing is added for its position: {where}."
-    times = (
-        f"multiplied by {embedded.factor:.1f}"
-        if scaled
-        else "as it is: this model does not scale it"
-    )
+    times = "as it is: this model does not scale it"
+    if embedded.factor != 1:
+        times = f"multiplied by {embedded.factor:.1f}"
     st.markdown(
-        f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. {where}"
+        f"{at.token} is row {at.token_id:,} of the embedding table (from 0), {times}. "
+        f"{position_words(at, embedded)}"
     )
-    rows = [vector("row of the table", embedded.row)]
-    rows += [vector(f"× {embedded.factor:.1f}", embedded.scaled)] if scaled else []
-    rows += [] if embedded.position is None else [vector("+ position", embedded.position)]
-    end = "= input" if embedded.normed is None else f"{config.norm_name}(sum)"
-    vectors(at, "embedding", [*rows, vector(end, embedded.input, True)], embedded.checks)
+    vectors(at, "embedding", embedding_rows(at, embedded), embedded.checks)
     near = parts.neighbours(model, at.side, at.token_id, NEIGHBOURS)
-    vocabulary = at.model.tokenizer.source if at.side == "encoder" else at.model.tokenizer.target
-    named = vocabulary.named(token for token, _ in near)
-    pairs = zip(named, near, strict=True)
-    listed = ", ".join(f"{word(token)} {number(cosine)}" for token, (_, cosine) in pairs)
+    tokenizer = at.model.tokenizer
+    vocabulary = tokenizer.source if at.side == "encoder" else tokenizer.target
+    tokens = vocabulary.named(token for token, _ in near)
+    listed = ", ".join(
+        f"{word(token)} {number(cosine)}" for token, (_, cosine) in zip(tokens, near, strict=True)
+    )
     st.markdown(
         f"**Nearest neighbours** of {at.token} among the {pieces:,} rows of the table, by the "
         f"cosine of the angle (1: the same direction): {listed}. Tokens that the model treats "
         "alike come to lie near."
     )
+
+
+def embedding_terms(embedded: EmbeddingPart, d_model: int) -> str:
+    """LaTeX of what a row of the table is multiplied by, and of what is added."""
+    terms = ""
+    if embedded.factor != 1:
+        is_root = abs(embedded.factor - d_model**0.5) < 1e-6
+        terms += rf"\cdot \sqrt{{{d_model}}}" if is_root else rf"\cdot {embedded.factor:g}"
+    if embedded.position is not None:
+        terms += r" + \mathrm{PE}(pos)"
+    return terms
+
+
+def position_words(at: Inspected, embedded: EmbeddingPart) -> str:
+    """What the model adds for the position of a token, and why."""
+    positions = at.model.config.positions
+    if positions == "none" and embedded.position is None:
+        return "This model has no positional encoding, so nothing is added."
+    if embedded.position is None:
+        return (
+            f"Nothing is added for its position: this model's positions ({positions}) act inside "
+            "attention."
+        )
+    origin = "table" if positions == "learned" else "formula"
+    order = "the decoder would know the order from its mask alone"
+    if at.side == "encoder":
+        order = "the encoder could not tell word orders apart"
+    return (
+        f"The encoding of its position is added: for token {count(at.position)}, the {origin} "
+        f"takes {at.position}, because it counts from 0. Without it, {order}."
+    )
+
+
+def embedding_rows(at: Inspected, embedded: EmbeddingPart) -> list[Strip]:
+    """The row of the table and what becomes of it, up to the input of the first layer."""
+    rows = [vector("row of the table", embedded.row)]
+    if embedded.factor != 1:
+        rows.append(vector(f"× {embedded.factor:.1f}", embedded.scaled))
+    if embedded.position is not None:
+        rows.append(vector("+ position", embedded.position))
+    end = "= input" if embedded.normed is None else f"{at.model.config.norm_name}(sum)"
+    return [*rows, vector(end, embedded.input, True)]
 
 
 def layer_norm(at: Inspected, given_norm: NormPart | None = None) -> None:
@@ -220,8 +248,11 @@ def addition(at: Inspected) -> None:
     total = stream + update
     (before, change) = (np.linalg.norm(vector) for vector in (stream, update))
     cosine = float(stream @ update / max(float(before * change), 1e-9))
-    how = "the two agree" if cosine > 0 else "the two oppose each other"
-    how = how if abs(cosine) > 0.3 else "the update is mostly a new direction"
+    how = "the update is mostly a new direction"
+    if cosine > 0.3:
+        how = "the two agree"
+    elif cosine < -0.3:
+        how = "the two oppose each other"
     after = ""
     if at.run.config.norm == "post":
         after = f" With post-norm, a {at.run.config.norm_name} follows."
@@ -244,21 +275,18 @@ def feed_forward(at: Inspected) -> None:
     wide = len(network.units)
     st.latex(inner_formula(config, wide))
     act = {"gelu_tanh": "gelu, by tanh"}.get(config.activation, config.activation)
-    most = (
-        f"unit {count(best[0])} adds most" if network.added[best[0]] > 0 else "none adds anything"
+    most = "none adds anything"
+    if network.added[best[0]] > 0:
+        most = f"unit {count(best[0])} adds most"
+    text = (
+        f"Attention mixes positions; here a non-linear function ({act}) acts on each position "
+        "alone. "
     )
+    if config.gated:
+        text += "It makes a gate for each unit, which multiplies the unit's value. "
     st.markdown(
-        (
-            f"Attention mixes positions; here a non-linear function ({act}) acts on each position "
-            "alone. "
-        )
-        + (
-            "It makes a gate for each unit, which multiplies the unit's value. "
-            if config.gated
-            else ""
-        )
-        + f"At {at.token}, {percent(float((network.units > 0).mean()))} of the {wide:,} units are above 0; "
-        f"{most}. A bar shows |unit| times the length of the unit's row of $W_2$."
+        f"{text}At {at.token}, {percent(float((network.units > 0).mean()))} of the {wide:,} units "
+        f"are above 0; {most}. A bar shows |unit| times the length of the unit's row of $W_2$."
     )
     names = [f"unit {count(unit)}" for unit in best]
     written = [
@@ -301,28 +329,17 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
 
 
 def output(at: Inspected) -> None:
-    model, config, pieces = at.model.model, at.model.config, at.model.config.n_target_pieces
-    (*_, last), checks = parts.logit_lens(model, at.run, at.step, CANDIDATES)
-    scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
-    matrix = r"E^{\top}" if model.output is None else r"W"
-    st.latex(
-        rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
-        rf"\underset{{{config.d_model} \times "
-        rf"{pieces}}}{{{matrix}}}{' + b' if config.output_bias else ''})"
-    )
-    table = (
-        "the embedding table" if model.target_embedding is None else "the decoder's embedding table"
-    )
-    tied = f"The matrix is {table} itself, transposed (tied, section 3.4 of the paper)"
-    tied = tied if model.output is None else "The matrix is a table of its own, not the embeddings"
-    bias = "a learned bias is added" if config.output_bias else "there is no bias"
+    """The distribution over the next token, with the matrix that makes it."""
+    pieces = at.model.config.n_target_pieces
+    (*_, last), checks = parts.logit_lens(at.model.model, at.run, at.step, CANDIDATES)
+    st.latex(output_formula(at))
     token = plain(piece(at.run.steps[at.step].token))
     st.markdown(
-        f"{tied}; {bias}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
+        f"{output_words(at)}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
         f"probabilities of them. Written at this step: “{token}” ({percent(last.chosen)}, rank "
         f"{last.rank:,} of {pieces:,})."
     )
-    names = [piece(each) for each in at.model.pieces(piece.token_id for piece in last.best)]
+    names = [piece(token) for token in at.model.pieces(guess.token_id for guess in last.best)]
     shares = np.array([guess.probability for guess in last.best])
     written = [percent(float(share)) for share in shares]
     caption = f"the {len(names)} most probable next tokens"
@@ -336,6 +353,33 @@ def output(at: Inspected) -> None:
         caption=caption,
         checks=checks,
     )
+
+
+def output_formula(at: Inspected) -> str:
+    """LaTeX of the output, with the shapes of its factors."""
+    config = at.model.config
+    scale = r"\tfrac{1}{\sqrt{d_{model}}}\," if config.scaled_output else ""
+    matrix = r"E^{\top}" if at.model.model.output is None else r"W"
+    bias = " + b" if config.output_bias else ""
+    return (
+        rf"p = \mathrm{{softmax}}({scale}\underset{{1 \times {config.d_model}}}{{y}}\;"
+        rf"\underset{{{config.d_model} \times {config.n_target_pieces}}}{{{matrix}}}{bias})"
+    )
+
+
+def output_words(at: Inspected) -> str:
+    """Where the output's matrix comes from, and whether there is a bias."""
+    model = at.model.model
+    if model.output is not None:
+        matrix = "The matrix is a table of its own, not the embeddings"
+    elif model.target_embedding is None:
+        matrix = "The matrix is the embedding table itself, transposed"
+    else:
+        matrix = "The matrix is the decoder's embedding table itself, transposed"
+    if model.output is None:
+        matrix += " (tied, section 3.4 of the paper)"
+    bias = "a learned bias is added" if at.model.config.output_bias else "there is no bias"
+    return f"{matrix}; {bias}"
 
 
 PARTS: dict[str, Callable[[Inspected], None]] = {

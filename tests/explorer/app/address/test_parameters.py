@@ -12,10 +12,11 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import page_values, sitemap
 from explorer.app.address.change_list import Listed, listed, parted
-from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT
+from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT, keys_of
 from explorer.app.address.page_values import Build
+from explorer.app.address.pages import VALUES
 from explorer.app.address.parameters import as_params, carried, parse
-from explorer.app.address.state import KEYS, State, changed, elsewhere
+from explorer.app.address.state import KEYS, SHARED, State, changed, elsewhere
 from explorer.app.sections.inside import look, steps, what_if
 from explorer.linked.served import scripts
 from transformer import interventions as do
@@ -332,3 +333,8 @@ def test_the_names_that_an_address_knows_are_those_that_the_sections_draw():
     assert tuple(steps.STEPS) == page_values.STEPS
     assert tuple(what_if.ARITHMETIC) == page_values.ARITHMETIC
     assert tuple(look.NAMES) == page_values.NOTATIONS
+
+
+def test_a_value_s_name_is_declared_once():
+    names = [*SHARED, *(name for values in VALUES for name in keys_of(values))]
+    assert len(names) == len(set(names))
