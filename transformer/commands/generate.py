@@ -62,10 +62,12 @@ def perplexity(
     texts = {path: [line for _, line in filled_lines(path)] for path in data}
     if empty := [path for path, lines in texts.items() if not lines]:
         raise DataError(f"{empty[0]}: there is no text in this file.")
+    # without a start token nothing predicts the first token of a text
+    n_first = 0 if generator.config.starts_with_token else 1
     for path, lines in texts.items():
         log_probs = np.array([sum(prob) for prob in batches.forced_log_probs(generator, lines)])
         words = [len(text.split()) for text in lines]
-        pieces = [len(generator.ids(text)) for text in lines]
+        pieces = [len(generator.ids(text)) - n_first for text in lines]
         per_word, per_piece = (quality.perplexity(log_probs, units) for units in (words, pieces))
         values: Json = {"texts": len(lines), "words": sum(words), "pieces": sum(pieces)}
         values |= {"per_word": per_word, "per_piece": per_piece}

@@ -50,6 +50,13 @@ def note(run: Translation) -> str:
     return f"{most}, {odds(bits)}: the model expected {expected}."
 
 
+def unpredicted(run: Translation) -> str:
+    """That nothing predicts the first token of a text, where that is so, as a sentence more."""
+    if run.config.starts_with_token:
+        return ""
+    return " The first token is none of them: this model puts nothing before it to predict it from."
+
+
 def odds(bits: float) -> str:
     """A probability of 2^−bits as a chance of one in so many, with two digits: `1 in 2,900`."""
     times = 2.0**bits
@@ -68,7 +75,7 @@ def show(opened: View) -> None:
         f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word "
         f"({labels.counted(words, 'word')} and the end). Perplexity "
         f"**{perplexity(total, [words]):,.1f} per word**, {perplexity(total, [pieces - 1]):,.1f} "
-        f"per piece ({pieces} pieces, the end among them)."
+        f"per piece ({pieces} pieces, the end among them).{unpredicted(run)}"
     )
     bars = bars_feed(
         opened.key,
