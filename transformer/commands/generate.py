@@ -63,7 +63,7 @@ def perplexity(
     if empty := [path for path, lines in texts.items() if not lines]:
         raise DataError(f"{empty[0]}: there is no text in this file.")
     # without a start token nothing predicts the first token of a text
-    n_first = 0 if generator.config.starts_with_token else 1
+    n_first = int(not generator.config.starts_with_token)
     for path, lines in texts.items():
         log_probs = np.array([sum(prob) for prob in batches.forced_log_probs(generator, lines)])
         words = [len(text.split()) for text in lines]

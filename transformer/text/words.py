@@ -24,7 +24,7 @@ NO_PIECE = Special("◌")
 piece."""
 SPACE = "▁"
 VISIBLE_SPACE = "◦"
-BREAKS = {"\n": "↵", "\t": "→", "\r": "␍"}
+BREAKS = {"\n": "¶", "\t": "→", "\r": "↙"}
 """What is drawn for characters that break a line or move along it."""
 _SIGNS_OF_BREAKS = str.maketrans(BREAKS)
 LANGUAGE = re.compile(

@@ -174,7 +174,7 @@ def test_a_text_is_read_as_it_was_typed(pair: Pair) -> None:
 
 def test_breaks_and_blanks_are_drawn(pair: Pair) -> None:
     pieces = pair.ours.pieces(pair.ours.ids("a\n\tb  "))
-    assert [readable(piece) for piece in pieces] == ["a", "↵", "→", "b", "◦", "◦"]
+    assert [readable(piece) for piece in pieces] == ["a", "¶", "→", "b", "◦", "◦"]
 
 
 def test_words_are_those_between_blanks(pair: Pair) -> None:
