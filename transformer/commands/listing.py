@@ -48,16 +48,23 @@ def _described(name: str, path: Path) -> Json:
         config = config_in(path)
     except (ValueError, OSError) as error:
         return {"model": name, "error": str(error)}
-    family = None if is_gguf(path) else family_of(path)
     files = [path] if path.is_file() else sorted(path.iterdir())
     return {
         "model": name,
-        "kind": "GGUF" if is_gguf(path) else "own" if family is None else family.name,
+        "kind": _kind(path),
         "architecture": type(config).__name__.removesuffix("Config"),
         "parameters": parameter_count(config),
         "disk": sum(file.stat().st_size for file in files if file.suffix in _WEIGHTS),
         "memory": needed_bytes(config),
     }
+
+
+def _kind(path: Path) -> str:
+    """What people call models of this format."""
+    if is_gguf(path):
+        return "GGUF"
+    family = family_of(path)
+    return "own" if family is None else family.name
 
 
 def _line(values: Json) -> str:

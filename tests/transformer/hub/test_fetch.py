@@ -7,12 +7,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from decoder_models import write_decoder
 from hub_cases import NAME, change, refused
 from hub_server import git_hash, read_files
 from huggingface_hub import constants
 from marian_models import write_marian
 
-from transformer import load_translator
+from transformer import load_language_model, load_translator
 from transformer.__main__ import main
 from transformer.hub.fetch import fetch, find, look
 from transformer.hub.files import cached, cached_models
@@ -53,6 +54,27 @@ def test_a_model_of_this_package_comes_back_from_the_hub(server, hub, translator
     assert (loaded.heads, loaded.card) == (heads, "# Hello")
     text = loaded.translate("one two three").text
     assert text == load_translator(tmp_path / "own").translate("one two three").text
+
+
+@pytest.mark.parametrize("shard_size", ["1GB", "40KB"], ids=["whole", "in shards"])
+def test_a_decoder_opens_by_its_name_with_what_it_needs(server, hub, tmp_path, shard_size):
+    write_decoder(tmp_path / "lm", "Llama, groups of three", shard_size=shard_size)
+    (tmp_path / "lm" / "chat_template.jinja").write_text("{{ messages[0].content }}")
+    (tmp_path / "lm" / "run.py").write_text("import os")
+    server.add("user/lm", tmp_path / "lm")
+    ours = load_language_model("user/lm")
+    here = load_language_model(tmp_path / "lm")
+    assert ours.chat_template == here.chat_template != ""
+    run = ours.generate("the old house", max_length=12)
+    assert run.log_probs == here.generate("the old house", max_length=12).log_probs
+    assert not (cached("user/lm").directory / "run.py").exists()
+
+
+def test_a_repository_of_gguf_files_says_how_they_open(server, hub, tmp_path):
+    (tmp_path / "lm").mkdir()
+    (tmp_path / "lm" / "model.Q4_1.gguf").write_bytes(b"GGUF")
+    server.add("user/lm", tmp_path / "lm")
+    refused("download one of its GGUF files", load_language_model, "user/lm")
 
 
 def test_only_the_needed_files_are_fetched_and_each_once(server, hub):
