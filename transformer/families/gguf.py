@@ -6,6 +6,7 @@ Names of values and tensors are those of the format's description in the project
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -291,14 +292,20 @@ def _scaled(file: GgufFile, config: LanguageModelConfig) -> LanguageModelConfig:
 
 
 def _read(file: GgufFile, names: set[str]) -> Iterator[tuple[str, Tensor]]:
-    """Every weight, multiplied out; CheckpointError if a number is NaN or infinite."""
+    """Every weight, multiplied out, as it lies in a model; CheckpointError if a number is NaN or
+    infinite.
+
+    Large ones first: what multiplying takes besides is free again before the others are there.
+    """
     import torch
 
-    for name in sorted(names):
+    from transformer.packed import for_few_rows
+
+    for name in sorted(names, key=lambda name: -file.tensors[name].nbytes):
         numbers = file.read(name)
-        if not np.isfinite(numbers).all():
+        if not math.isfinite(float(numbers.min()) + float(numbers.max())):
             raise CheckpointError(f"{file.path} contains NaN or infinite values.")
-        yield name, torch.from_numpy(numbers)
+        yield name, for_few_rows(torch.from_numpy(numbers))
 
 
 # --- vocabularies --------------------------------------------------------------------------------

@@ -301,3 +301,12 @@ def test_a_file_with_any_byte_changed_opens_or_is_refused_in_a_sentence(tmp_path
         content[place] = kept
         with suppress(CheckpointError):  # nothing else is raised
             opened(path)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")], ids=str)
+def test_weights_that_are_no_numbers_are_refused(number: float, tmp_path: Path) -> None:
+    path = written(tmp_path)
+    content = path.read_bytes()
+    path.write_bytes(content[:-4] + struct.pack("<f", number))
+    with refused(CheckpointError, "NaN or infinite"):
+        opened(path)
