@@ -82,7 +82,8 @@ class Reader:
         prompt = self.continues and side == "source"
         name = "translation" if side == "target" and not self.continues else "text"
         n_tokens = len(cut.ids) - n_named + 1
-        if n_tokens == 1 and not prompt:
+        blank = not self.continues and not cut.clean.words
+        if (n_tokens == 1 or blank) and not prompt:
             raise InputError(f"The {name} is empty; type a sentence.")
         most = min(MAX_SOURCE_TOKENS, self.config.max_positions)
         if n_tokens > most:

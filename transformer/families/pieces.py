@@ -94,6 +94,7 @@ class WholePieces(Pieces):
         )  # which have ids, and stay whole
         tokenizer.probe()
         self._tokenizer = tokenizer
+        self.as_typed = tokenizer.in_bytes  # it has pieces for line breaks and blanks
         spelling = byte_name if tokenizer.in_bytes else without_surrogates
         textless = [number for number in tokenizer.special_ids() if number < size]
         super().__init__(ids, pieces_by_id(ids, size, spelling), textless)

@@ -176,7 +176,7 @@ class Pieces:
                 )
             else:
                 piece = self.pieces[number]
-                if in_bytes(piece) and not self.as_typed:
+                if in_bytes(piece) and not clean.text[first].isspace():
                     spelled[clean.text[first]] = None
             ids.append(number)
             pieces.append(piece)
