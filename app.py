@@ -31,7 +31,7 @@ def show(opened: View) -> None:
             display.popover(opened.kinds, now)
             display.measure(opened, now)
             display.shares(opened, now)
-            display.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
+            display.cell(looks[opened.kinds[-1]])
             display.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))

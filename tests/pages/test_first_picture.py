@@ -58,7 +58,7 @@ from explorer.app.server import models, runs
 models.loading.wait()
 first.run()
 assert not first.exception, first.exception
-asked = runs.key_of(first.session_state["state"], models.find("en-de"), first.text_input[0].value)
+asked = RunKey.of(first.session_state["state"], models.find("en-de"), first.text_input[0].value)
 assert runs.translate(asked).attention is not None
 found["live"] = [feeds(first), state(first)]
 print(json.dumps(found))

@@ -200,12 +200,12 @@ def test_a_model_of_several_languages_offers_them():
     assert not at.error
     box = next(each for each in at.selectbox if each.label == "Translate into")
     assert list(box.options) == ["French", "Portuguese", "Spanish"]
-    first = runs.key_of(at.session_state["state"], models.find(LANGUAGES), TEXT)
+    first = RunKey.of(at.session_state["state"], models.find(LANGUAGES), TEXT)
     assert first.text == f">>fra<< {TEXT}"
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
     assert (
-        runs.key_of(at.session_state["state"], models.find(LANGUAGES), TEXT).text
+        RunKey.of(at.session_state["state"], models.find(LANGUAGES), TEXT).text
         == f">>spa<< {TEXT}"
     )
     survey_run = run_of(many := models.find(LANGUAGES), lines_of(many, (Line(TEXT),), None))

@@ -79,7 +79,7 @@ def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
     KeyError if the model only writes.
     """
     gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
-    return survey_job(source.translator(), lines, gold)
+    return survey_job(source.load(), lines, gold)
 
 
 @remembered(2, lambda runs: sum(map(bytes_of, runs)))
@@ -89,7 +89,7 @@ def runs_of(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
     runs = list[Translation]()
     for line in lines[:RUN]:
         with suppress(InputError):
-            runs.append(line.run(source.translator(), residual=True))
+            runs.append(line.run(source.load(), residual=True))
     return runs
 
 

@@ -7,15 +7,13 @@ the cursor sends no link again. `linked_view/menu.js` writes the full address in
 page uses.
 """
 
-from pathlib import Path
 from typing import Literal
 
 import streamlit as st
 
 from explorer.app.address import session, sitemap
-from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP
-from explorer.app.address.state import HERE, SHARED, places
+from explorer.app.address.state import HERE, SHARED
 from explorer.app.server import models, studies
 from explorer.app.server.models import KINDS
 from explorer.linked.served import imported
@@ -82,17 +80,6 @@ def draw() -> None:
         with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
             for kind in KINDS:
                 link("inside_a_head", f"Inside: {kind}", kind=kind)
-        sorts = {
-            Path(sitemap.script(name)).stem: page.sort
-            for name, page in sitemap.PAGES.items()
-            if page.sort != TRANSLATE
-        }
         shared = [name for name in SHARED if name not in HERE]
-        facts = {
-            "query": KEEP,
-            "shared": shared,
-            "place": places(),
-            "sorts": sorts,
-            "steady": session.CARRIED,
-        }
+        facts = {"query": KEEP, "shared": shared, "steady": session.CARRIED}
         _addresses(key="menu-addresses", data=[facts])

@@ -225,7 +225,7 @@ def control(opened: View, base: Translation) -> None:
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
     rest = [acting for acting in opened.run_key.changes if acting != change]
     return random_heads(
-        opened.source.translator(), opened.run_key.text, base_ids, change, rest, seed=SEED
+        opened.source.load(), opened.run_key.text, base_ids, change, rest, seed=SEED
     )
 
 
