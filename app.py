@@ -66,7 +66,7 @@ def _explained(opened: View) -> tuple[str, str]:
     if not further:
         only = formula.attention(first.kind, "none", first.causal, first.score)
         return f"One attention map. {seeing}", only
-    explanation = f"Three attention maps of one translation. {seeing}"
+    explanation = f"All attention maps of one run. {seeing}"
     if first.score == "scaled_dot":
         return explanation, _FORMULA
     return explanation, _UNDIVIDED

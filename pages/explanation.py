@@ -32,6 +32,7 @@ with for_pytorch("explanation"):
     from transformer.storage.description import SURVEY_FILE, measured
     from transformer.text.words import is_end
 
+
 @dataclass(frozen=True, kw_only=True)
 class ReadWords:
     """What the keys that an output rests on are called, and how they are taken away."""
@@ -202,9 +203,7 @@ def rests_on(words: list[str], effects: np.ndarray, token: str, what: str) -> st
     """The words without which a token is less probable by at least ``RESTS``, or ``NEEDS``."""
     needed = [at for at in np.argsort(effects, kind="stable")[:2].tolist() if effects[at] <= -NEEDS]
     if not needed:
-        return (
-            f"“{plain(token)}” rests on no single {what}: none of them costs it {NEEDS} nats."
-        )
+        return f"“{plain(token)}” rests on no single {what}: none of them costs it {NEEDS} nats."
     first, *pairs = ((plain(words[at]), signed(effects[at])) for at in needed)
     if effects[needed[0]] > -RESTS:
         return (

@@ -188,9 +188,9 @@ def alignments() -> None:
 
         pickers.switch("recurrent.score", "Score", names, score, take, width="content")
         seen(SEEING)
-        label = "Open this twin on Translate"
+        label = "Open this twin step by step"
         query = link(now, model=source.name)
-        st.page_link("app.py", label=label, icon=":material/translate:", query_params=query)
+        st.page_link("app.py", label=label, icon=":material/play_circle:", query_params=query)
     sides = list[Side]()
     for model in filter(None, (source, reference)):
         size = model.sizes["cross"]

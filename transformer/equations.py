@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from transformer import interventions as do
 from transformer.config import ModelConfig
 from transformer.interventions import Cell
-from transformer.interventions.words import LATER
 from transformer.view import Array, BoolArray
 
 HeadChange = tuple[do.Intervention, Array | None]
@@ -48,7 +47,7 @@ def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArr
             cells_named |= named.get(cell, np.ones(shape, bool))
         else:
             query, key = cell
-            if query == LATER:
+            if isinstance(query, str):  # ``LATER``
                 cells_named |= (distance < 0) & (np.arange(shape[1]) == key)
                 continue
             rows = _acted(None if query is None else [query], first, shape[0])

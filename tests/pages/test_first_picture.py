@@ -55,6 +55,7 @@ at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
 found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
 from explorer.app.server import models, runs
+from explorer.app.server.run_key import RunKey
 models.loading.wait()
 first.run()
 assert not first.exception, first.exception

@@ -16,6 +16,7 @@ from explorer.app.address.page_values import Build
 from explorer.app.lessons import files
 from explorer.app.sections.inside.look import BADGE
 from explorer.app.server import examples, models, runs
+from explorer.app.server.run_key import RunKey
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 

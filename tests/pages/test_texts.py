@@ -23,6 +23,7 @@ from explorer.app.address.state import State
 from explorer.app.lessons import files
 from explorer.app.maps.living import living_pages
 from explorer.app.server import examples, models, runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import NOBODY
 from explorer.app.server.view import View
 from explorer.lenses.words.languages import language_name

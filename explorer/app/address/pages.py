@@ -47,25 +47,25 @@ class Page:
 DECLARED: tuple[Page, ...] = (
     Page(
         script="app",
-        name="Translate",
+        name="Step by step",
         purpose="Watch a Transformer translate, and see what it reads at every step.",
         group="Explore",
         follows="glossary",
-        icon=":material/translate:",
+        icon=":material/play_circle:",
         export=False,
         title="Attention explorer",
     ),
     Page(
         script="beam_search",
         name="Beam search",
-        purpose="The translations that the model considered, as a tree, and why it chose this one.",
+        purpose="The outputs that the model considered, as a tree, and why it chose this one.",
         group="Explore",
         follows="whole_model",
         icon=":material/alt_route:",
         sections={
             "beam": Section(
                 "beam search",
-                "Beam search keeps several unfinished translations at once. The tree shows the best "
+                "Beam search keeps several unfinished outputs at once. The tree shows the best "
                 "2 × beam continuations of each step.",
             ),
             "sampling": Section(
@@ -293,7 +293,7 @@ DECLARED: tuple[Page, ...] = (
     Page(
         script="what_if",
         name="What if",
-        purpose="Change one thing in the running model, translate again, and see what it did.",
+        purpose="Change one thing in the running model, run it again, and see what it did.",
         group="Explore",
         follows="beam_search",
         icon=":material/science:",

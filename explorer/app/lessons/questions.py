@@ -207,7 +207,7 @@ class Asking:
     def translated(self, changes: Sequence[Intervention], **way: Any) -> str:
         """What the model writes with changes, searching in a way."""
         options = {"capture": False, "interventions": changes, **way}
-        return self.load().translate(self.run.source_text, **options).text
+        return self.translator().translate(self.run.source_text, **options).text
 
     def row_name(self, row: int) -> str:
         """A row of the kind's maps, with the token that it reads, or predicts in
@@ -368,7 +368,7 @@ def role(at: Asking) -> Measured:
     least."""
     words, of = ROLES[at.question.role]
     if of is None:
-        known = (at.load().heads or {}).get("heads", {}).get(str(at.kind))
+        known = (at.translator().heads or {}).get("heads", {}).get(str(at.kind))
         if at.kind is not AttentionKind.CROSS or not known or "aer" not in known[0][0]:
             _refuse("Nobody measured which head of this model aligns best.")
         return _of_heads(
@@ -389,7 +389,9 @@ def head_effect(at: Asking) -> Measured:
     is_one_layer = at.question.among == "layer"
     heads = [head for head in at.heads if head[0] == at.head[0] or not is_one_layer]
     cuts = [(Cut(at.kind, keys, "zeroed", *head),) for head in heads]
-    moved = Effects(at.load(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
+    moved = (
+        Effects(at.translator(), at.run).of(cuts)[:, at.place.step].abs().numpy().astype(np.float64)
+    )
     token = at.name(at.run.target_tokens[at.place.step])
     asks = f"which one moves log p of “{token}” most when it is switched off?"
     return _of_heads(replace(at, heads=heads), asks, moved, _nats)
@@ -473,7 +475,7 @@ def difference(at: Asking) -> Measured:
     log_probs = list[float]()
     asks += f"{'more' if len(changes_made) == 2 else 'the most'} log-probability?"
     for changes in (run.interventions, *((*run.interventions, change) for change in changes_made)):
-        forced = at.load().force(
+        forced = at.translator().force(
             run.source_text, run.target_ids, capture=False, interventions=changes
         )
         log_probs.append(sum(forced.log_probs))

@@ -111,8 +111,10 @@ def searched(run_key: RunKey, rules: SearchRules, progress: Progress) -> Transla
         hosted.check(run_key.text, decode=run_key.decode)
         run = _searched(run_key, rules, progress=progress)
     assert run.tree is not None
-    for count, piece in enumerate(run.tree.stream_greedy(), start=1):
-        progress(*so_far(count, piece))
+    pieces = list[str]()
+    for piece in run.tree.stream_greedy():
+        pieces.append(piece)
+        progress(*so_far(pieces))
     return run
 
 
@@ -140,7 +142,8 @@ def drawn(run_key: RunKey, drawing: Drawing, seeds: range, *, tell: Tell) -> Dra
     model = run_key.source.load()
     options = longest(model, run_key)
     text = typed(model, run_key)
-    translate = partial(model.translate, text, interventions=run_key.changes, **options)
+    options["interventions"] = run_key.changes
+    translate = partial(model.translate, text, **options)
     return draw(translate, drawing.sampling(), steps_done())
 
 

@@ -24,14 +24,18 @@ from transformer.config import AttentionKind, Head
 from transformer.exports.maps import MappedRun, load_maps
 from transformer.run import DecodeStep, Translation
 from transformer.storage.description import model_digests
+from transformer.text import words
 from transformer.text.chat import Message
 
 if TYPE_CHECKING:  # the first picture is drawn without PyTorch
     from transformer.decoding import SearchRules
+    from transformer.requests import Options
     from transformer.translator import Translator
 
 LONGEST = 1_024
 """Most tokens of a text that is continued or read, as of a source."""
+SHOWN = 160
+"""Most letters of an output that is being written which are shown."""
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 _runs = Recent[Translation](64, bytes_of)
@@ -141,7 +145,7 @@ def typed(model: Translator, run_key: RunKey) -> str:
     return model.prompted(_turns(run_key)) if run_key.chat else run_key.text
 
 
-def longest(model: Translator, run_key: RunKey) -> dict[str, int]:
+def longest(model: Translator, run_key: RunKey) -> Options:
     """The option that limits what follows a text; none for a translation, whose model limits it.
 
     ValueError if the text alone is too long.
@@ -170,7 +174,8 @@ def search(
 
     options = longest(model, run_key)
     text = typed(model, run_key)
-    limit = requests.Request(model, text, interventions=run_key.changes, **options).limit
+    options["interventions"] = run_key.changes
+    limit = requests.Request(model, text, **options).limit
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
 
@@ -181,20 +186,24 @@ def search(
         return _last(_stream(model, run_key, True, rules), progress)
 
 
-def so_far(count: int, token: str) -> tuple[float, str]:
-    """How far an output of some tokens has come, as a share and in words.
+def so_far(pieces: Sequence[str]) -> tuple[float, str]:
+    """How far an output has come, as a share and in words, with its end.
 
     No one knows its length.
     """
-    text = f"{labels.counted(count, 'token')} so far, the last one {labels.piece(token)}"
-    return min(0.98, 1 - 0.98**count), text
+    text = words.spelled(pieces)
+    end = text if len(text) <= SHOWN else f"…{text[1 - SHOWN :]}"
+    share = min(0.98, 1 - 0.98 ** len(pieces))
+    return share, f"{labels.counted(len(pieces), 'token')} so far: {end}"
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
-    for count, step in enumerate(stream, start=1):
+    pieces = list[str]()
+    for step in stream:
         if isinstance(step, Translation):
             return step
-        progress(*so_far(count, step.token))
+        pieces.append(step.token)
+        progress(*so_far(pieces))
     raise AssertionError("a stream ends with the translation")
 
 

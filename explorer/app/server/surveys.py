@@ -114,7 +114,7 @@ def survey_job(
         if result() is None:
             raise JobError(
                 "None of these sentences shows anything of the heads: each is too long for the "
-                "model, or its translation is empty. Open a file with others."
+                "model, or its output is empty. Open a file with others."
             )
 
     return Job("survey", surveyor.total, work, result, queue)

@@ -4,7 +4,7 @@ Streamlit opens a page with the query that the server sent with the link, whatev
 So the query is constant, and means "keep this session's state" (`address/session.py`): a step of
 the cursor sends no link again. `linked_view/menu.js` writes the full address into the
 `href`, for new tabs and copies; `page/words.js` lists the words of the glossary that the
-page uses.
+page uses, and `page/enter.js` lets Enter run the model in a field of several lines.
 """
 
 from typing import Literal
@@ -22,6 +22,7 @@ _SCRIPTS = f"""
 export default async ({{ data, parentElement }}) => {{
   (await {imported("linked_view/menu.js")}).keep({{ data: data[0] }});
   (await {imported("page/words.js")}).begin(parentElement);
+  await {imported("page/enter.js")};
 }};
 """
 _addresses = st.components.v2.component("menu_addresses", js=_SCRIPTS, isolate_styles=False)

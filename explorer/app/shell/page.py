@@ -19,7 +19,9 @@ def open_sentence_page(
     controls: Callable[[State], None] | None = None,
     changes: changed.Holds = changed.every,  # which changes hold on the page
     tell: changed.Tell = changed.show_changes,  # draws what is said about changes
-    kinds: Sequence[str] = (),  # the kinds of attention that the page can show, of which it needs one
+    kinds: Sequence[
+        str
+    ] = (),  # the kinds of attention that the page can show, of which it needs one
     # the state with what a model is given to read, where the page does not let it write
     given: Callable[[Source, State], State] = lambda source, state: state,
     # draws the choice of the way of decoding; None if the page decides it

@@ -106,6 +106,13 @@ def continuation(source: Source, now: State) -> None:
         )
 
 
+def _stop(run_key: RunKey, n_tokens: int) -> None:
+    """Ends what a model writes after so many tokens, those of the prompt among them."""
+    model = run_key.source.load()
+    n_given = len(model.ids(runs.typed(model, run_key)))
+    session.change(write=max(1, n_tokens - n_given), **session.RUN)
+
+
 def _take_write(count: int) -> None:
     session.change(write=count, **session.RUN)
 
@@ -187,7 +194,8 @@ def open_sentence(source: Source, now: State) -> View | None:
     try:
         hosted.check(now.text, now.target, times=TIMES)
         run_key = RunKey.of(now, source, text)
-        with waiting.telling(WORDS[source.task].doing) as progress:
+        stop = partial(_stop, run_key) if source.task == "continue" else None
+        with waiting.telling(WORDS[source.task].doing, stop) as progress:
             translation = runs.translate(run_key, progress)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")

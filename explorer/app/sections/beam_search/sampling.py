@@ -135,7 +135,7 @@ def all_samples(draws: Draws, seeds: range) -> None:
     samples = [translations[i] for i in order]
     columns: dict[str, list[object]] = {
         "seed": [seeds[i] for i in order],
-        "translation": [draw.text for draw in samples],
+        "output": [draw.text for draw in samples],
         "tokens": [len(draw.target_tokens) for draw in samples],
         "Σ log p": [sum(draw.log_probs) for draw in samples],
     }
@@ -175,7 +175,7 @@ def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
     texts = [translation.text for translation in draws.translations]
     best = draws.translations[draws.best]
     different = len(set(texts))
-    wrote = f"{different} different translations" if different > 1 else "1 translation"
+    wrote = f"{different} different outputs" if different > 1 else "1 output"
     same = texts.count(greedy.text)
     drew = f"{same} draws write" if same > 1 else f"{same or 'no'} draw writes"
     return (

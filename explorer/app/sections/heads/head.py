@@ -144,7 +144,7 @@ def link_to(
     st.page_link(
         PAGES[kind],
         label=plain(label),
-        help=plain(line.target or "translated greedily"),
+        help=plain(line.target or "decoded greedily"),
         icon=":material/open_in_new:",
         query_params=link(view.now, decode="greedy", **{kind: view.head}, **values),
     )

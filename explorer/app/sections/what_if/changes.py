@@ -22,7 +22,7 @@ from transformer.interventions.words import LATER
 _MOST = 64  # most words that can be clicked
 _FORCED = (
     "While decoding, later tokens do not exist. So the causal mask can be lifted only over a "
-    "finished translation: the page takes the one without changes and keeps to it."
+    "finished output: the page takes the one without changes and keeps to it."
 )
 
 
@@ -34,11 +34,11 @@ def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
         with st.container(
             horizontal=True, vertical_alignment="center", gap="small", key="changes-given"
         ):
-            st.caption(f"The model reads a given translation: {plain(now.target)}", width="content")
+            st.caption(f"The model reads a given output: {plain(now.target)}", width="content")
             st.button(
-                "Translate again",
+                "Let it write again",
                 type="tertiary",
-                help="Switches off the changes that hold only for a given translation.",
+                help="Switches off the changes that hold only for a given output.",
                 on_click=partial(changed.take, decodable, target=None),
                 key="what-if.decode",
             )
@@ -83,8 +83,7 @@ def lifts(change: Intervention) -> bool:
 
 
 def target_for(opened: View, change: Intervention) -> str | None:
-    """The translation that the model must read with a change: one that lifts the causal mask needs
-    one."""
+    """The output that the model must read with a change: one that lifts the causal mask needs one."""
     own_target = opened.run_key.target
     return unchanged(opened).text if own_target is None and lifts(change) else own_target
 

@@ -338,7 +338,7 @@ GROUPS = {
             choose,
             "The model writes this token and goes on from there.",
         ),
-        Sort("forbid a token of the translation", forbid, "The model may not write this token."),
+        Sort("forbid a token of the output", forbid, "The model may not write this token."),
     ),
     "Heads": (
         Sort(
