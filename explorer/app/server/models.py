@@ -40,8 +40,9 @@ from transformer.exports.record import TraceFileError
 from transformer.families.registry import GGUF_SUFFIX, config_in, described, is_gguf, is_model
 from transformer.hub.files import hub_title, size
 from transformer.run import Translation
-from transformer.storage.description import Description, parameter_count
+from transformer.storage.description import Description
 from transformer.storage.files import PYTORCH, SAFETENSORS
+from transformer.storage.memory import needed_bytes
 from transformer.text.typed import clean
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -110,7 +111,7 @@ class ModelHandle(Source):
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
         with suppress(ValueError, OSError):
-            return 4 * parameter_count(config_in(self.path))  # in float32
+            return needed_bytes(config_in(self.path))
         return 0
 
     @Fact

@@ -12,7 +12,7 @@ from explorer.app.server.hub_models import HubQuestion
 from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub, pasted_name
-from transformer.storage.description import parameter_count
+from transformer.storage.memory import needed_bytes
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
@@ -120,7 +120,7 @@ def _suggest() -> None:
 def _offer(question: HubQuestion, offer: Offer) -> None:
     free = memory.available()
     config = offer.config
-    needs = 4 * parameter_count(config)  # bytes, in float32
+    needs = needed_bytes(config)
     layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(
         f"**{plain(offer.name)}**, {layers} layers of {config.n_heads} heads: {size(offer.nbytes)} "

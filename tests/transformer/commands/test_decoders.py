@@ -11,6 +11,7 @@ from transformer import load_language_model
 from transformer.families.registry import config_in
 from transformer.storage import memory
 from transformer.storage.description import parameter_count
+from transformer.storage.memory import needed_bytes
 
 Capsys = pytest.CaptureFixture[str]
 TEMPLATE = (
@@ -102,7 +103,7 @@ def test_models_are_listed_with_sizes_and_what_cannot_be_opened_with_why(
             "architecture": "LanguageModel",
             "parameters": parameters,
             "disk": weights.stat().st_size,
-            "memory": 4 * parameters,
+            "memory": needed_bytes(config_in(path)),
         }
     *listed, free = lines(capsys, "models", str(folder))
     assert free.endswith("of memory are free.")
@@ -116,11 +117,10 @@ def test_a_model_that_does_not_fit_is_refused_with_both_numbers(
 ) -> None:
     meminfo = folder / "meminfo"
     meminfo.write_text("MemTotal: 9 kB\nMemAvailable:      1000 kB\n")
-    monkeypatch.setattr(memory, "_MEMORY", meminfo)
+    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
     for name in ("language/llama", "small.gguf"):
         path = str(folder / name)
         (sentence,) = lines(capsys, "generate", "--model", path, "the", status=2)
         assert f"{path} needs 0.0 GB of memory, and 0.0 GB are free." in sentence
-    monkeypatch.setattr(memory, "_MEMORY", folder / "nowhere")
-    assert memory.free_bytes() is None
+    monkeypatch.setattr(memory, "free_bytes", lambda: None)
     assert load_language_model(folder / "small.gguf", "cpu").continues
