@@ -22,7 +22,7 @@ from transformer.interventions import InterventionError
 from transformer.reader import InputError
 from transformer.storage import memory
 from transformer.storage.files import CheckpointError
-from transformer.text.words import is_special, readable
+from transformer.text.words import is_end, is_special, readable
 
 NEAR = 1e-5
 TEXT = "The old house\n\n  and the\ttwo dogs, 12 naïve 😀 cats. "
@@ -191,6 +191,12 @@ def test_special_tokens_are_known_by_their_ids(pair: Pair) -> None:
     assert special[ids.index(1)]
 
 
+def test_what_ends_a_text_is_known_by_its_id(pair: Pair) -> None:
+    typed = pair.ours.pieces(pair.ours.ids("</s>"))
+    assert not any(map(is_end, typed))
+    assert list(map(is_end, pair.ours.pieces([7, 0, 8]))) == [False, True, False]
+
+
 def test_the_first_token_is_a_word_where_no_token_begins_a_text(pair: Pair) -> None:
     run = pair.ours.generate("the old", max_length=6)
     assert not is_special(run.decoder_input_tokens[0])
@@ -269,6 +275,10 @@ def test_every_id_of_a_list_ends_a_text(tmp_path: Path) -> None:
         at_the_limit = len(run.target_ids) == 30
         assert (run.target_ids[-1] == chosen) is not at_the_limit
         assert ("incomplete" in " ".join(run.notes)) is at_the_limit
+        assert is_end(run.target_tokens[-1]) is not at_the_limit
+        save_trace(run, file := io.BytesIO(), ours.model)
+        opened = load_trace(io.BytesIO(file.getvalue()))
+        assert is_end(opened.target_tokens[-1]) is not at_the_limit
         ends.append(at_the_limit)
     assert ends == [False, False, True]
 
