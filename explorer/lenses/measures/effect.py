@@ -116,10 +116,13 @@ class Effects:
     ) -> None:
         """Of a target's ids, or the run's own; UnmeasuredError as ``recorded``."""
         recorded(run)
-        assert isinstance(translator.model, EncoderDecoder)
         self._model = translator.model
         self._target = target or run.target_ids
-        self._source = [*translator.ids(run.source_text), translator.config.eos_id]
+        self._read = (run.read_ids[0], *self._target[:-1])
+        # none of a language model
+        self._source = list[int]()
+        if run.source_tokens:
+            self._source = [*translator.ids(run.source_text), translator.config.eos_id]
         (self.base,) = self._log_probs()
         """(target,) float32: log-probability of every token without a change, in nats."""
 
@@ -135,25 +138,37 @@ class Effects:
         Without edits, of one run.
         """
         model = self._model
-        device = model.embedding.weight.device
-        src = torch.tensor([self._source], device=device)
-        target = torch.tensor([self._target], device=device)
-        read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
-        unchanged = model.encode(src)
+        features_of = self._features()
+        target = torch.tensor([self._target], device=model.embedding.weight.device)
         rows = max(1, AT_ONCE // max(len(self._source), len(self._target)))
         passes = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             batch = runs[start : start + rows]
-            hooks = Hooks((), edits(batch))
             count = len(batch)
-            memory = unchanged.expand(count, -1, -1)
-            if any(name.startswith("encoder.") for name in hooks.edits):
-                memory = model.encode(src.expand(count, -1), hooks=hooks)
-            features = model.decode(read.expand(count, -1), memory, hooks=hooks).flatten(0, 1)
+            features = features_of(Hooks((), edits(batch)), count).flatten(0, 1)
             log_probs = token_log_probs(model, features, target.expand(count, -1).flatten())
             passes.append(log_probs.view(count, -1).cpu())
             tell((start + count) / len(runs))
         return torch.cat(passes)
+
+    def _features(self) -> Callable[[Hooks, int], Tensor]:
+        """What a pass over some rows of the run gives, (rows, target, d_model); an encoder that
+        nobody changes runs once."""
+        model = self._model
+        device = model.embedding.weight.device
+        read = torch.tensor([self._read], device=device)
+        if not isinstance(model, EncoderDecoder):
+            return lambda hooks, count: model.features(read.expand(count, -1), hooks=hooks)
+        src = torch.tensor([self._source], device=device)
+        unchanged = model.encode(src)
+
+        def features(hooks: Hooks, count: int) -> Tensor:
+            memory = unchanged.expand(count, -1, -1)
+            if any(name.startswith("encoder.") for name in hooks.edits):
+                memory = model.encode(src.expand(count, -1), hooks=hooks)
+            return model.decode(read.expand(count, -1), memory, hooks=hooks)
+
+        return features
 
     def changed(
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent

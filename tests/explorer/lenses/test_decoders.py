@@ -15,8 +15,10 @@ from explorer.lenses.heads.surveyor import Profiler
 from explorer.lenses.inside.inside import look_inside
 from explorer.lenses.inside.parts import final_norm_part, logit_lens, norm_part
 from explorer.lenses.measures.attribution import attribution
+from explorer.lenses.measures.effect import effect
 from explorer.lenses.measures.stream import UnmeasuredError, carried, score_parts, value_zeroing
 from transformer import Capture, Translation, Translator, load_language_model
+from transformer import interventions as do
 from transformer.config import AttentionKind
 
 TEXT = "the old house\nand two dogs"
@@ -69,6 +71,17 @@ def test_logits_are_sums_of_their_writers_and_norms_are_the_model_s(
     assert final is not None
     assert all(check.passed for check in (*checks, *final.checks))
     assert attribution(model, translation, 3, translation.target_ids[3]).audit.passed
+
+
+def test_the_effect_of_a_cell_is_that_of_a_run_that_may_not_see_it(
+    run: tuple[Translator, Translation],
+) -> None:
+    (translator, translation) = run
+    hidden = translator.force(TEXT, interventions=[do.mask("decoder", forbid=[(4, 2)], layer=1)])
+    moved = hidden.log_probs[4] - translation.log_probs[4]
+    effects = effect(translator, translation, "decoder", 1, None, rows=[4], keys=[2])
+    assert effects[4, 2] == pytest.approx(moved, abs=1e-5)
+    assert abs(moved) > 1e-6
 
 
 def test_the_end_of_a_text_is_a_key_whose_weight_and_value_are_measured(
