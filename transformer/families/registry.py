@@ -107,9 +107,7 @@ def _open_gguf(path: Path) -> Checkpoint:
     return open_gguf(path)
 
 
-GGUF = Format(
-    name="GGUF", config=_gguf_config, architecture=_gguf_architecture, opened=_open_gguf
-)
+GGUF = Format(name="GGUF", config=_gguf_config, architecture=_gguf_architecture, opened=_open_gguf)
 
 
 def _published(
@@ -124,9 +122,7 @@ def _published(
     def architecture(path: Path) -> str:
         return str(read_json(path / CONFIG_FILE).get("model_type"))
 
-    return family, Format(
-        name=family.name, config=config, architecture=architecture, opened=opened
-    )
+    return family, Format(name=family.name, config=config, architecture=architecture, opened=opened)
 
 
 def _translators(family: Family) -> tuple[Family | DecoderFamily, Format]:

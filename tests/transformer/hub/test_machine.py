@@ -72,9 +72,7 @@ DAMAGED: dict[str, object] = {
 
 
 @pytest.mark.parametrize("values", DAMAGED.values(), ids=list(DAMAGED))
-def test_a_damaged_manifest_is_left_out_and_the_others_stay(
-    tmp_path: Path, values: object
-) -> None:
+def test_a_damaged_manifest_is_left_out_and_the_others_stay(tmp_path: Path, values: object) -> None:
     write_blob(tmp_path)
     (tmp_path / "outside").write_bytes(GGUF)
     write_manifest(tmp_path, "registry.ollama.ai/library/bad/latest", values)
