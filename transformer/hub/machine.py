@@ -23,10 +23,10 @@ MOST_MANIFEST = 2**20
 """Bytes of a manifest of Ollama; a usual one has under a thousand."""
 MOST_MODELS = 500
 """Models of a program; further ones are left out."""
-_OLLAMA = "~/.ollama/models", "/usr/share/ollama/.ollama/models"
+OLLAMA_FOLDERS: tuple[str, ...] = "~/.ollama/models", "/usr/share/ollama/.ollama/models"
 """Where Ollama keeps its models: a person's own, and those of the service that its installer for
 Linux sets up."""
-_LM_STUDIO = "~/.lmstudio/models", "~/.cache/lm-studio/models"
+LM_STUDIO_FOLDERS: tuple[str, ...] = "~/.lmstudio/models", "~/.cache/lm-studio/models"
 """Where LM Studio keeps its models, and where its older versions did."""
 _WEIGHTS = "application/vnd.ollama.image.model"
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -43,12 +43,17 @@ class Keeper(StrEnum):
     OLLAMA = "Ollama"
     LM_STUDIO = "LM Studio"
 
+    @property
+    def folder(self) -> str:
+        """What the names of its models begin with."""
+        return self.lower().replace(" ", "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class KeptModel:
     """A model that another program keeps on this machine, a GGUF file."""
 
-    name: str  # stable, and no model's on the Hub: "ollama/smollm:135m"
+    name: str  # stable, and that of no model on the Hub: "ollama/smollm:135m"
     title: str  # what its program calls it: "smollm:135m"
     path: Path
     nbytes: int  # of the file
@@ -57,14 +62,17 @@ class KeptModel:
 
 def kept_models() -> tuple[KeptModel, ...]:
     """The models of other programs, by program and name."""
-    kept = [*ollama_models(*_ollama_folders()), *lm_studio_models(*map(_expanded, _LM_STUDIO))]
+    kept = [
+        *ollama_models(*_ollama_folders()),
+        *lm_studio_models(*map(_expanded, LM_STUDIO_FOLDERS)),
+    ]
     by_name = {model.name: model for model in reversed(kept)}  # the first of a name stays
     return tuple(sorted(by_name.values(), key=lambda model: (model.keeper, model.name)))
 
 
 def _ollama_folders() -> tuple[Path, ...]:
     stated = os.environ.get(OLLAMA_VARIABLE, "").strip()
-    return tuple(map(_expanded, (stated,) if stated else _OLLAMA))
+    return tuple(map(_expanded, (stated,) if stated else OLLAMA_FOLDERS))
 
 
 def _expanded(path: str) -> Path:
@@ -79,7 +87,7 @@ def ollama_models(*folders: Path) -> Iterator[KeptModel]:
             blob = _blob_of(manifest, folder)
             if blob is not None and title.isprintable():
                 yield KeptModel(
-                    name=f"ollama/{title}",
+                    name=f"{Keeper.OLLAMA.folder}/{title}",
                     title=title,
                     path=blob,
                     nbytes=_size(blob),
@@ -131,7 +139,7 @@ def lm_studio_models(*folders: Path) -> Iterator[KeptModel]:
             whole = not _LATER_PART.search(path.name) and not path.name.startswith(_PROJECTOR)
             if whole and title.isprintable() and _is_gguf(path):
                 yield KeptModel(
-                    name=f"lmstudio/{title}",
+                    name=f"{Keeper.LM_STUDIO.folder}/{title}",
                     title=path.name.removesuffix(GGUF_SUFFIX),
                     path=path,
                     nbytes=_size(path),

@@ -146,7 +146,10 @@ def test_folders_are_those_of_the_programs_and_the_first_of_a_name_stays(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv(machine.OLLAMA_VARIABLE, raising=False)
-    monkeypatch.setattr(machine, "_OLLAMA", ("~/.ollama/models",))
+    monkeypatch.setattr(machine, "OLLAMA_FOLDERS", ("~/.ollama/models",))
+    monkeypatch.setattr(
+        machine, "LM_STUDIO_FOLDERS", ("~/.lmstudio/models", "~/.cache/lm-studio/models")
+    )
     assert kept_models() == ()
     ollama = tmp_path / ".ollama" / "models"
     write_blob(ollama)
