@@ -41,7 +41,7 @@ from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
 from transformer import load_translator
 from transformer.devices import VARIABLE
 from transformer.hub.settings import Hub
-from transformer.storage.description import parameter_count
+from transformer.storage.memory import needed_bytes
 
 WRITER = models.BUNDLED / "language" / "lm-en" / "config.json"
 """The config of a language model."""
@@ -159,7 +159,7 @@ def test_decoders_of_others_are_listed_without_pytorch_and_one_that_cannot_be_op
         model = write[name]
         files = [model.path] if model.path.is_file() else [model.path / "model.safetensors"]
         assert model.nbytes == sum(file.stat().st_size for file in files)
-        assert model.needs == 4 * parameter_count(model.config)
+        assert model.needs == needed_bytes(model.config)
         assert (model.problem, model.runs) == ("", f"{name} runs on the CPU.")
     assert "architecture 'mamba'" in models.available()["language/mamba.gguf"].problem
     assert "cut off" in models.available()["cut.gguf"].problem
