@@ -15,7 +15,7 @@ from explorer.app.server.run_key import USUAL, RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, menu, sentence, waiting
-from explorer.app.shell.fitting import fit_heads, fit_position
+from explorer.app.shell.fitting import fit_chosen, fit_heads, fit_position
 from explorer.app.shell.model_picker import fit_listed, left_out
 from explorer.app.shell.sections import chosen, switch
 from transformer.run import Translation
@@ -57,7 +57,8 @@ def show() -> None:
     heads = fit_heads(now, source)
     step = fit_position("step", now.step, len(run.target_tokens))
     step = section.first(run) if step is None else step
-    now = session.resolve(model=source.name, prompt=text, step=step, source=None, **heads)
+    cursor = {"step": step, "source": None, **fit_chosen(now, run)}
+    now = session.resolve(model=source.name, prompt=text, **cursor, **heads)
     note.caption(section.note(run))
     opened = View(run_key, run, None)
     frame.show_notices(now, run.notes)

@@ -152,6 +152,37 @@ def read_position(value: str) -> int:
 
 
 POSITION = Kind(read_position, lambda value: str(value + 1))
+MOST_POSITIONS = 4_096
+"""Positions beyond this are left out of an address, where a range names many in a few letters."""
+
+
+def _read_positions(value: str) -> tuple[int, ...]:
+    positions = dict[int, None]()
+    for run in value.split("."):
+        first, dash, last = run.partition("-")
+        start = read_position(first)
+        stop = read_position(last) if dash else start
+        if stop < start:
+            raise UnreadableError
+        left = MOST_POSITIONS - len(positions)
+        positions |= dict.fromkeys(range(start, min(stop + 1, start + left)))
+    return tuple(sorted(positions))
+
+
+def _write_positions(positions: tuple[int, ...]) -> str:
+    runs = list[tuple[int, int]]()
+    for position in positions:
+        if runs and position == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], position
+        else:
+            runs.append((position, position))
+    return ".".join(
+        str(first + 1) if first == last else f"{first + 1}-{last + 1}" for first, last in runs
+    )
+
+
+POSITIONS = Kind(_read_positions, _write_positions)
+"""Several positions, with neighbours as a range: `3-5.8`."""
 AS_ONE = -1
 """In place of a sentence of a text: all of it, as one run."""
 SENTENCE = Kind(

@@ -8,7 +8,7 @@ reads the address (after a link, the menu, Back); every change writes it once.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -18,7 +18,14 @@ import streamlit as st
 from explorer.app.address.kinds import Moves
 from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
-from explorer.app.address.state import KEYS, State, changed, elsewhere, places
+from explorer.app.address.state import (
+    KEYS,
+    State,
+    changed,
+    cursor_of,
+    elsewhere,
+    places,
+)
 from explorer.linked.view.events import (
     Cursor,
     CursorRange,
@@ -113,6 +120,7 @@ FORMER = "en-de"
 model."""
 CARRIED = (
     *("text", "sentence", "language", "model", "step", "source", "encoder", "decoder", "cross"),
+    *("steps", "sources", "together"),
     *("two", "a", "b", "length", "present"),
 )
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
@@ -229,9 +237,10 @@ def _at_step(named: Moves, place: Moves) -> State:
     same_text = named.get("text", steady["text"]) == steady["text"]
     same_changes = named.get("changes", ()) == before.changes
     if named.get("model", steady["model"]) != steady["model"]:
-        steady |= {name: None for name in places() if name in CARRIED}
+        steady |= {name: KEYS[name].default for name in places() if name in CARRIED}
     elif not (same_text and same_changes):
-        steady |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
+        # the cursor stood in another run
+        steady |= {"step": None, "source": None, "steps": (), "sources": (), "two": None}
     if not same_text:
         steady["sentence"] = None
     return changed(State(), **{**steady, **named})
@@ -411,8 +420,7 @@ LINKED = "linked."
 
 def cursor() -> Cursor:
     """The visitor's cursor, with the number of the last event accepted from the browser."""
-    state = current()
-    return Cursor(state.step or 0, state.source, st.session_state.get("ack", 0))
+    return replace(cursor_of(current()), ack=st.session_state.get("ack", 0))
 
 
 def sent(key: str) -> Mapping[str, Any]:
@@ -444,7 +452,7 @@ def on_linked_view(
         return False
     candidate = picked_candidate(event, limits)
     chosen = picked_head(event, limits, sizes) | presented(event)
-    moved = {"step": after.step, "source": after.source, **chosen}
+    moved = {"step": after.step, "source": after.source, **asdict(after.chosen), **chosen}
     if candidate is not None:
         moved |= go_on(*candidate)
     for kind, head in (switched := picked_head(event, limits, sizes, "off")).items():

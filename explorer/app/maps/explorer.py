@@ -7,7 +7,7 @@ answer down.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import streamlit as st
@@ -253,6 +253,7 @@ def _view(scene: Scene, layout: Layout) -> None:
         "trace": scene.opened.key,
         "step": cursor.step,
         "source": cursor.source,
+        "chosen": asdict(cursor.chosen),
         "ack": cursor.ack,
         "awaited": awaited,
         **({"present": True} if now.values(Maps).present and layout.plots else {}),
