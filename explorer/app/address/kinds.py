@@ -159,9 +159,9 @@ MOST_POSITIONS = 4_096
 def _read_positions(value: str) -> tuple[int, ...]:
     positions = dict[int, None]()
     for run in value.split("."):
-        first, dash, last = run.partition("-")
-        start = read_position(first)
-        stop = read_position(last) if dash else start
+        ends = run.split("-", 1)
+        start = read_position(ends[0])
+        stop = read_position(ends[-1])
         if stop < start:
             raise UnreadableError
         left = MOST_POSITIONS - len(positions)
@@ -176,9 +176,13 @@ def _write_positions(positions: tuple[int, ...]) -> str:
             runs[-1] = runs[-1][0], position
         else:
             runs.append((position, position))
-    return ".".join(
-        str(first + 1) if first == last else f"{first + 1}-{last + 1}" for first, last in runs
-    )
+    return ".".join(_write_run(*run) for run in runs)
+
+
+def _write_run(first: int, last: int) -> str:
+    if first == last:
+        return str(first + 1)
+    return f"{first + 1}-{last + 1}"
 
 
 POSITIONS = Kind(_read_positions, _write_positions)

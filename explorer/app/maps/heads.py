@@ -145,6 +145,7 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
         places=view.rows,
     )
     row["hue"] = kind
+    row["joins"] = True
     drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
     off = is_off(look.opened.translation, kind, look.head)
     if now.show == "lines":

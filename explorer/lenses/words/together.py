@@ -21,13 +21,16 @@ def rows_of(groups: Sequence[Group], positions: Sequence[int]) -> tuple[int, ...
         for row, group in enumerate(groups)
         if any(group.start <= position < group.stop for position in positions)
     ]
-    return tuple(rows) if len(rows) > 1 else ()
+    if len(rows) < 2:
+        return ()
+    return tuple(rows)
 
 
 def as_one(view: ReadView, rows: Sequence[int], together: str) -> ReadView:
     """A view of one row, the `mean` or the `sum` of several; a key that none sees is masked."""
     chosen = list(rows)
-    first, last = view.rows[chosen[0]], view.rows[chosen[-1]]
+    first = view.rows[chosen[0]]
+    last = view.rows[chosen[-1]]
     return replace(
         view,
         query_tokens=(f"{SPACE}{together} of {len(chosen)} rows",),
@@ -46,7 +49,9 @@ def as_one(view: ReadView, rows: Sequence[int], together: str) -> ReadView:
 def _joined(rows: np.ndarray, together: str) -> np.ndarray:
     """(1, columns) the mean or the sum of (rows, columns)."""
     joined: np.ndarray = rows.sum(0, keepdims=True)
-    return joined / len(rows) if together == "mean" else joined
+    if together == "mean":
+        joined = joined / len(rows)
+    return joined
 
 
 def _audited(view: ReadView, rows: Sequence[int], together: str, drawn: ReadView) -> AuditReport:

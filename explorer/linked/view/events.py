@@ -21,7 +21,9 @@ class Chosen:
 
     def of_rows(self, kind: str) -> tuple[int, ...]:
         """Those that have rows in the maps of a kind of attention."""
-        return self.sources if kind == "encoder" else self.steps
+        if kind == "encoder":
+            return self.sources
+        return self.steps
 
 
 @dataclass(frozen=True)
@@ -53,27 +55,31 @@ def _position(value: object, length: int) -> int | None:
 def several(positions: Iterable[int], length: int) -> tuple[int, ...]:
     """The positions that a text has, in its order; one alone is no choice of several."""
     inside = sorted({position for position in positions if 0 <= position < length})
-    return tuple(inside) if len(inside) > 1 else ()
+    if len(inside) < 2:
+        return ()
+    return tuple(inside)
 
 
 def _chosen(event: Mapping[object, object], limits: CursorRange) -> Chosen:
     """The tokens that an event chooses; what is malformed chooses none."""
-    told = event.get("chosen")
-    if not isinstance(told, Mapping):
+    tokens = event.get("chosen")
+    if not isinstance(tokens, Mapping):
         return Chosen()
-    together = told.get("together")
+    together: Together = "mean"
+    if tokens.get("together") == "sum":
+        together = "sum"
     return Chosen(
-        steps=several(_whole_numbers(told.get("steps")), limits.steps),
-        sources=several(_whole_numbers(told.get("sources")), limits.sources),
-        together="sum" if together == "sum" else "mean",
+        steps=several(_whole_numbers(tokens.get("steps")), limits.steps),
+        sources=several(_whole_numbers(tokens.get("sources")), limits.sources),
+        together=together,
     )
 
 
-def _whole_numbers(told: object) -> list[int]:
+def _whole_numbers(values: object) -> list[int]:
     """A list of whole numbers; an empty one if it is none."""
-    if not isinstance(told, list) or not all(type(number) is int for number in told):
+    if not isinstance(values, list) or not all(type(number) is int for number in values):
         return []
-    return told
+    return values
 
 
 def reduce(cursor: Cursor, event: object, limits: CursorRange) -> Cursor:
