@@ -31,7 +31,7 @@ def show(opened: View) -> None:
             display.popover(opened.kinds, now)
             display.measure(opened, now)
             display.shares(opened, now)
-            display.cell(looks["cross" if "cross" in looks else opened.kinds[0]])
+            display.cell(looks[opened.kinds[-1]])
             display.why(opened)
             display.tables(lambda: [looks[kind].read() for kind in opened.kinds])
             seen(*_explained(opened))
@@ -66,7 +66,7 @@ def _explained(opened: View) -> tuple[str, str]:
     if not further:
         only = formula.attention(first.kind, "none", first.causal, first.score)
         return f"One attention map. {seeing}", only
-    explanation = f"Three attention maps of one translation. {seeing}"
+    explanation = f"All attention maps of one run. {seeing}"
     if first.score == "scaled_dot":
         return explanation, _FORMULA
     return explanation, _UNDIVIDED

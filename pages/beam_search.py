@@ -17,7 +17,7 @@ _SECTIONS = (beam, sampling)
 def show(opened: View) -> None:
     now = session.current()
     if opened.run_key.target is not None:
-        st.caption("Your own translation plays no part here: the model looks for one itself.")
+        st.caption("Your own output plays no part here: the model looks for one itself.")
     sections.draw("beam_search", _SECTIONS, now, opened, now)
 
 

@@ -12,6 +12,7 @@ with for_pytorch("decoder_self_attention"):
     from explorer.app.server.view import View
     from explorer.app.shell import needs, sentence
     from explorer.app.shell.page import open_sentence_page
+    from explorer.figures.base.tasks import WORDS
     from transformer.text.words import NO_PIECE
 
 _NO_TOKEN = "◌ (no token, but a vector of zeros)"
@@ -38,21 +39,22 @@ TRAINED = replace(
 
 def controls(now: State) -> None:
     """Draws the switch between the two ways; as trained, the visitor may give the reference."""
-    if not needs.has(models.known(now.model), "decoder"):
+    source = models.known(now.model)
+    if not needs.has(source, "decoder"):
         return
+    output = WORDS["translate" if source is None else source.task].output
     way = (
         "As decoded: one row after another. Rows still to come are faded: they are not computed "
         "yet."
     )
     trained = (
-        "As trained: all rows at once under the mask (teacher forcing), over a reference "
-        "translation. "
+        f"As trained: all rows at once under the mask (teacher forcing), over a whole {output}. "
     )
     if now.target is None:
-        trained += "None is known here, so the model's own translation stands in for it."
+        trained += f"None was given, so the model's own {output} stands in for it."
     else:
-        way += " Your translation is read token by token, as if the model had chosen it."
-        trained += "Here your own translation is the reference."
+        way += f" Your {output} is read token by token, as if the model had chosen it."
+        trained += "Here it is your own."
     ways = sitemap.PAGES["decoder_self_attention"].ways
     pickers.variants(ways, now.view, {"decoded": way, "trained": trained})
     if now.view == "trained":

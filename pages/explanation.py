@@ -7,6 +7,7 @@ from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("explanation"):
     from collections.abc import Sequence
+    from dataclasses import dataclass
     from functools import partial
     from typing import Any
 
@@ -26,16 +27,44 @@ with for_pytorch("explanation"):
     from explorer.lenses.heads.roles import SENTENCES
     from explorer.lenses.measures.attribution import Shares
     from explorer.lenses.measures.stream import Carried
+    from transformer.config import AttentionKind
     from transformer.run import Alternative, DecodeStep
     from transformer.storage.description import SURVEY_FILE, measured
     from transformer.text.words import is_end
 
-WORDS = (
-    "All pieces of a source word are hidden (their scores are −∞) from every head of "
-    "cross-attention, and the model runs again. Below zero: the token became less probable, so it "
-    "rests on the word. Effects do not add up, and a hidden word is still in what the encoder "
-    "wrote for its neighbours."
+
+@dataclass(frozen=True, kw_only=True)
+class ReadWords:
+    """What the keys that an output rests on are called, and how they are taken away."""
+
+    word: str
+    position: str
+    hidden: str  # how a word of them is hidden
+    through: str  # how a token of them is read
+
+
+_AGAIN = (
+    "the model runs again. Below zero: the token became less probable, so it rests on the word. "
+    "Effects do not add up, and a hidden word is still in what"
 )
+READ = {
+    "cross": ReadWords(
+        word="source word",
+        position="source position",
+        hidden="All pieces of a source word are hidden (their scores are −∞) from every head of "
+        f"cross-attention, and {_AGAIN} the encoder wrote for its neighbours.",
+        through="all heads of cross-attention add through the token on the direct path",
+    ),
+    "decoder": ReadWords(
+        word="earlier word",
+        position="position",
+        hidden="All pieces of a word are hidden (their scores are −∞) from every head at all later "
+        f"tokens, and {_AGAIN} nobody hid: the stream of the tokens between, which read it in no "
+        "layer, and that of the token that is read last.",
+        through="all heads add on the direct path by reading the token",
+    ),
+}
+"""By the kind of attention that a run ends with."""
 EFFECT = r"\Delta \log p = \log p(y_t \mid \text{without } j) - \log p(y_t)"
 ROW = (
     "**Weight**: the share of the key's value in the head's sum. **Carried**: the length of what "
@@ -50,10 +79,10 @@ PARTS = (
     "the direct path only: what a later layer makes of what a head wrote counts for that layer."
 )
 DIRECT = r"z_A - z_B = \sum_w \mathrm{part}_w \cdot (W_A - W_B)"
-BY_SOURCE = (
-    "*Part*: what all heads of cross-attention add through the token on the direct path, in nats, "
-    "without b_V. *Effect*: how the same difference of logits changes if the token is hidden from "
-    "all of them. A part is no effect: without a token, the model attends elsewhere."
+BY_KEY = (
+    "*Part*: what {through}, in nats, without b_V. *Effect*: how the same difference of logits "
+    "changes if the token is hidden from all of them. A part is no effect: without a token, the "
+    "model attends elsewhere."
 )
 SHARES = (
     "ALTI+ follows what each block wrote back to its inputs. An input's share is how much nearer "
@@ -92,13 +121,7 @@ STRETCH = 3  # fewest steps in a row with a low share of the source that make a 
 def show(opened: View) -> None:
     """The answer, one row of one head, and, folded, the reasons and the shares of the source."""
     now = session.current()
-    kind = (
-        now.kind
-        if now.kind in opened.kinds
-        else "cross"
-        if "cross" in opened.kinds
-        else opened.kinds[0]
-    )
+    kind = opened.source.kind(now.kind)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="heads"):
         pickers.kind_picker(kind, opened.kinds)
         pickers.head_picker(kind, getattr(now, kind), opened.source)
@@ -116,7 +139,7 @@ def show(opened: View) -> None:
     if now.lesson is not None:  # lessons ask about the row, which so is in the window
         answer(opened, step)
     folded = [("why", "Why this token, and not another?", partial(reasons, opened, now, step))]
-    if "decoder" in opened.kinds:
+    if "source" in opened.sides and "decoder" in opened.kinds:
         folded.append(("shares", "How much comes from the source?", partial(sources, opened, step)))
     for name, title, draw in folded:
         with st.expander(title, now.view == name, key=f"fold.{name}", on_change="rerun") as box:
@@ -149,34 +172,42 @@ def rows_panel(
 
 
 def answer(opened: View, step: int) -> None:
+    run = opened.translation
+    kind = opened.kinds[-1]
+    words = lenses.key_words(run, kind)
+    if run.config.sites[AttentionKind(kind)].causal:
+        # those that the step has read, without the one that asks: it cannot be hidden from itself
+        words = tuple(word for word in words if word.stop <= step)
+    token = captions.quote(run.target_tokens[step])
+    if not words:
+        say(f"Nothing stands before “{plain(token)}” that could be taken away.")
+        return
     with waiting.progress("Running the model again without each word") as tell:
-        effects = measures.of_run(opened, lenses.word_effect, tell=tell)[step]
-    token = captions.quote(opened.translation.target_tokens[step])
-    names = labels.names(tuple(word.text for word in lenses.source_words(opened.translation)))
-    say(rests_on(names, effects, token))
+        effects = measures.of_run(opened, lenses.word_effect, kind, tell=tell)[step][: len(words)]
+    names = labels.names(tuple(word.text for word in words))
+    read = READ[kind]
+    say(rests_on(names, effects, token, read.word))
     panel(
         "words",
         lambda: part_bars(names, effects),
-        f"Δ log p of “{token}”, in nats, without each source word · {opened.run_key.model}",
+        f"Δ log p of “{token}”, in nats, without each {read.word} · {opened.run_key.model}",
         lambda: [["word", "Δ log p"], *zip(names, effects.tolist(), strict=True)],
-        seeing=WORDS,
+        seeing=read.hidden,
         formula=EFFECT,
         audit=measures.of_effects(opened, len(names)),
         derived=True,
     )
 
 
-def rests_on(words: list[str], effects: np.ndarray, token: str) -> str:
+def rests_on(words: list[str], effects: np.ndarray, token: str, what: str) -> str:
     """The words without which a token is less probable by at least ``RESTS``, or ``NEEDS``."""
     needed = [at for at in np.argsort(effects, kind="stable")[:2].tolist() if effects[at] <= -NEEDS]
     if not needed:
-        return (
-            f"“{plain(token)}” rests on no single source word: none of them costs it {NEEDS} nats."
-        )
+        return f"“{plain(token)}” rests on no single {what}: none of them costs it {NEEDS} nats."
     first, *pairs = ((plain(words[at]), signed(effects[at])) for at in needed)
     if effects[needed[0]] > -RESTS:
         return (
-            f"“{plain(token)}” rests on no single source word: without “{first[0]}”, which it "
+            f"“{plain(token)}” rests on no single {what}: without “{first[0]}”, which it "
             f"misses most, log p changes by {first[1]} nats."
         )
     rest = (
@@ -280,14 +311,14 @@ def reasons(opened: View, now: State, step: int) -> None:
         effects = measures.of_run(opened, lenses.on_difference, step, rival.token_id, tell=tell)
     place = step, written.token_id, rival.token_id
     parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *place)
-    source = measures.of_run(opened, lenses.by_source, *place)
+    by_key = measures.of_run(opened, lenses.by_key, *place)
     pair = (
         f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”) at step "
         f"{labels.count(step)}"
     )
     st.markdown(spoken(written, rival, parts))
     parts_panel(opened, pair, parts)
-    by_source_panel(opened, pair, source, effects)
+    by_key_panel(opened, pair, step, by_key, effects)
 
 
 def chosen_rival(now: State, written: DecodeStep) -> Alternative | None:
@@ -342,22 +373,30 @@ def parts_panel(opened: View, pair: str, parts: lenses.Attribution) -> None:
     )
 
 
-def by_source_panel(opened: View, pair: str, source: np.ndarray, effects: np.ndarray) -> None:
-    """What is read at every source token, and what hiding it changes."""
+def by_key_panel(opened: View, pair: str, step: int, by_key: Keys, effects: Keys) -> None:
+    """What is read at every token that the output rests on, and what hiding it changes."""
     run = opened.translation
-    most = int(np.abs(source).argmax())
-    needs = int(effects.argmin())
-    st.markdown(
-        f"By source position, the largest part is read at {word(run.source_tokens[most])} "
-        f"({signed(source[most])}); the difference falls most without "
-        f"{word(run.source_tokens[needs])} ({signed(effects[needs])})."
-    )
+    kind = opened.kinds[-1]
+    tokens = run.labels(kind).keys
+    if run.config.sites[AttentionKind(kind)].causal:  # the token that asks cannot be hidden
+        tokens = tokens[: step + 1]
+        by_key = by_key[: step + 1]
+        effects = np.append(effects[:step], np.nan)
+    read = READ[kind]
+    most = int(np.abs(by_key).argmax())
+    text = f"By {read.position}, the largest part is read at {word(tokens[most])} "
+    text += f"({signed(by_key[most])})"
+    if np.isfinite(effects).any():
+        needs = int(np.nanargmin(effects))
+        text += f"; the difference falls most without {word(tokens[needs])} "
+        text += f"({signed(effects[needs])})"
+    st.markdown(f"{text}.")
     rows_panel(
         "tokens.cross",
-        [MeasureRow("part, read there", source, True), MeasureRow("effect on it", effects, True)],
-        labels.names(run.source_tokens),
-        f"{pair}, by source position · {run.model}",
-        seeing=BY_SOURCE,
+        [MeasureRow("part, read there", by_key, True), MeasureRow("effect on it", effects, True)],
+        labels.names(tokens),
+        f"{pair}, by {read.position} · {run.model}",
+        seeing=BY_KEY.format(through=read.through),
         audit=measures.beside_effects(measures.audited(opened), len(effects), series=2),
     )
 
@@ -452,6 +491,6 @@ def page(opened: View) -> None:
         menu.finding(f"{opened.run_key.model}/{study}")
 
 
-opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "cross"))
+opened = open_sentence_page("explanation", changes=none, kinds=("encoder", "decoder"))
 if opened is not None:
     show_with_model(opened, page)

@@ -80,7 +80,7 @@ def _own_file(source: Source) -> None:
     def take(file: UploadedFile | None) -> None:
         try:
             if file is not None:
-                read = partial(read_sentences, translator=source.translator())
+                read = partial(read_sentences, translator=source.load())
                 session.keep_sentences(
                     file.name, read_upload(file.name, file.getvalue(), read, BOUNDS)
                 )

@@ -67,7 +67,12 @@ def controls(now: State) -> None:
 
 
 def kind_of(now: State) -> str:
-    return now.kind if now.kind and has(models.known(now.model), now.kind) else "cross"
+    """The kind that is chosen, or the last of the model's; before a damaged model is reported, any."""
+    source = models.known(now.model)
+    try:
+        return now.kind or "cross" if source is None else source.kind(now.kind)
+    except (ValueError, OSError):
+        return "cross"
 
 
 def show(opened: View) -> None:
@@ -255,6 +260,6 @@ def holds(change: Intervention) -> bool:
     return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
-opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "cross"))
+opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "decoder"))
 if opened is not None:
     show_with_model(opened, show)

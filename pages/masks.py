@@ -28,7 +28,7 @@ with for_pytorch("masks"):
     from explorer.app.maps.looking import Looks, cells_of, near
     from explorer.app.server import per_run
     from explorer.app.server.view import View
-    from explorer.app.shell import sections
+    from explorer.app.shell import needs, sections
     from explorer.app.shell.changed import of_tokens
     from explorer.app.shell.page import open_sentence_page
     from explorer.figures import heatmap
@@ -115,7 +115,8 @@ def show(opened: View) -> None:
     """A sentence alone has the cursor; a batch is translated anew and has none."""
     now = session.current()
     if now.view == "batch":
-        batch(opened)
+        if not needs.tell_lack(opened.source, ("encoder",)):
+            batch(opened)
         return
     usual = "decoder" if "decoder" in opened.kinds else "encoder"
     kind = now.kind if now.kind in opened.kinds else usual
@@ -359,7 +360,7 @@ opened = open_sentence_page(
     "masks",
     lambda now: sections.switch("masks", now),
     changes=of_tokens,
-    kinds=("encoder", "cross"),
+    kinds=("encoder", "decoder"),
 )
 if opened is not None:
     show(opened)

@@ -12,6 +12,7 @@ with for_pytorch("open_file"):
     from explorer.app.maps.run_export import trace_file
     from explorer.app.server import examples, models, runs
     from explorer.app.server.models import Imported
+    from explorer.app.server.run_key import RunKey
     from explorer.app.server.source import FILE
     from explorer.app.shell import frame, menu
     from explorer.app.shell.model_picker import pick_model
@@ -57,7 +58,7 @@ def _open_sample() -> None:
     """Opens the first example of a model as it would be if somebody had saved it."""
     session.keep()
     source = next(iter(models.available().values()))
-    run_key = runs.key_of(State(), source, examples.text_on(source, None))
+    run_key = RunKey.of(State(), source, examples.text_on(source, None))
     file = trace_file(runs.translate(run_key), source.load().model)
     models.open_file("sample.npz", file)
 
@@ -120,12 +121,12 @@ def _again(file: Imported) -> None:
         return
     note = ""
     digest = run.model_sha256
-    if digest is not None and digest != model_digest(models.find(run.model).translator().model):
+    if digest is not None and digest != model_digest(models.find(run.model).load().model):
         note = "A model of that name is available, but its weights differ from those of the file."
     ways: dict[str, tuple[dict[str, str | None], str]] = {"Run it again": (file.selection, note)}
     if run.method != "forced":
         selection = file.selection | {"decode": "greedy", "target": run.text}
-        pieces = models.find(run.model).translator().cut(run.text, "target").ids
+        pieces = models.find(run.model).load().cut(run.text, "target").ids
         warning = " It splits this translation into other tokens than the file does."
         split = warning if pieces != tuple(run.target_ids) else ""
         ways["Compute its pictures"] = selection, f"{_GIVEN}{split} {note}".strip()

@@ -18,6 +18,7 @@ with for_pytorch("recurrent"):
     from explorer.app.address.parameters import link
     from explorer.app.controls import inform, options, panel, part, pickers, plain, refusals, seen
     from explorer.app.server import examples, models, runs
+    from explorer.app.server.run_key import RunKey
     from explorer.app.server.source import Source
     from explorer.app.server.view import View
     from explorer.app.shell import frame, menu, paragraph, sections, waiting
@@ -166,7 +167,7 @@ def translate(now: State, source: Source) -> View:
     ValueError if it cannot be translated.
     """
     now = replace(now, changes=())
-    run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
+    run_key = RunKey.of(now, source, examples.passage(source, now).sentence)
     with waiting.telling("Translating") as progress:
         return View(run_key, runs.translate(run_key, progress, whole=True), None)
 
@@ -187,9 +188,9 @@ def alignments() -> None:
 
         pickers.switch("recurrent.score", "Score", names, score, take, width="content")
         seen(SEEING)
-        label = "Open this twin on Translate"
+        label = "Open this twin step by step"
         query = link(now, model=source.name)
-        st.page_link("app.py", label=label, icon=":material/translate:", query_params=query)
+        st.page_link("app.py", label=label, icon=":material/play_circle:", query_params=query)
     sides = list[Side]()
     for model in filter(None, (source, reference)):
         size = model.sizes["cross"]

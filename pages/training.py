@@ -4,11 +4,21 @@ here."""
 from explorer.app.shell.waiting import for_pytorch
 
 with for_pytorch("training"):
+    from dataclasses import replace
+
     import streamlit as st
 
-    from explorer.app.address import session
+    from explorer.app.address import State, session
     from explorer.app.controls import plain
-    from explorer.app.sections.training import history, lesson, loss, schedule, workshop
+    from explorer.app.sections.training import (
+        history,
+        lengths,
+        lesson,
+        loss,
+        schedule,
+        surprisal,
+        workshop,
+    )
     from explorer.app.server import examples
     from explorer.app.server.source import Source
     from explorer.app.server.view import View
@@ -18,25 +28,30 @@ with for_pytorch("training"):
     from explorer.app.shell.sentence import own_translation
 
 
+SECTIONS = (lesson, surprisal, lengths, loss, schedule, history, workshop)
+
+
 def show(opened: View) -> None:
     now = session.current()
-    if opened.run_key.target is not None and now.target is None:
+    if "source" in opened.sides and opened.run_key.target is not None and now.target is None:
         st.caption(plain(lesson.about_target(opened.source.header)))
-    sections.draw("training", (lesson, loss, schedule, history, workshop), now, opened, now)
+    sections.draw("training", SECTIONS, now, opened, now)
     for study in ("adam", "residuals", "cost"):
         menu.finding(study)
 
 
-def reference(source: Source | None, text: str | None) -> str | None:
-    """The reference translation of an example; None for any other text."""
-    example = examples.example_of(source, examples.text_on(source, text))
-    return None if example is None else example.reference
+def shown(source: Source, now: State) -> State:
+    """The state with what training would show: a text that is continued as a whole, otherwise the
+    visitor's own output, or the reference of an example; the model's own output for any other."""
+    example = examples.example_of(source, examples.text_on(source, now.text))
+    reference = None if example is None else example.reference
+    return replace(now, write=0, target=now.target or reference)
 
 
 session.adopt()
 if session.current().view == "here":
     workshop.show()
 else:  # training sees the model as it is: no change holds
-    opened = open_sentence_page("training", own_translation, changes=none, target=reference)
+    opened = open_sentence_page("training", own_translation, changes=none, given=shown)
     if opened is not None:
         show_with_model(opened, show)

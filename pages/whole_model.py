@@ -19,6 +19,7 @@ with for_pytorch("whole_model"):
     from explorer.app.maps.looking import Looks
     from explorer.app.sections.whole_model import parts as part_of_model
     from explorer.app.sections.whole_model.diagram import (
+        PLACES,
         Inspected,
         boxes,
         in_layer,
@@ -36,8 +37,8 @@ with for_pytorch("whole_model"):
     from explorer.lenses.inside.parts import logit_lens, stream_norms
     from explorer.linked.view.home import Layout
     from transformer.audit import merged
-    from transformer.config import Side
     from transformer.model import count_parameters
+    from transformer.run import Translation
     from transformer.storage.card import Header, Score, paragraph, scores
 
 LAYOUT = Layout(
@@ -81,7 +82,7 @@ def show(opened: View) -> None:
         residual_stream(at)
         logit_lenses(at)
 
-    explorer(Scene(LAYOUT, opened, ("cross",), below=below, follows=True))
+    explorer(Scene(LAYOUT, opened, opened.kinds[-1:], below=below, follows=True))
     paper_table(opened)
 
 
@@ -96,15 +97,15 @@ def model(at: Inspected) -> None:
         with layer:
             layers = {i: f"layer {i + 1}" for i in range(config.stacks[at.side].n_layers)}
             pickers.choose("layer", "Layer", layers, at.layer, texts=True)
-    encoder, decoder = boxes(config, run.trace.embeddings["encoder"].positions is not None)
+    columns = boxes(config, adds_positions(run))
     depths = [stack.n_layers for stack in config.stacks.values()]
-    times = f"{depths[0]} ×", f"{depths[1]} ×"
+    times = [f"{depth} ×" for depth in depths]
     layers_of = [
         labels.counted(n, f"{side} layer") for n, side in zip(depths, config.stacks, strict=True)
     ]
     panel(
         "anatomy-diagram",
-        partial(diagram, encoder, decoder, times, selected=at.part, feeds="decoder-cross"),
+        partial(diagram, columns, times, selected=at.part, feeds="decoder-cross"),
         f"{' and '.join(layers_of)}; the stream is d_model = {config.d_model:,} numbers wide · "
         f"drawn from the configuration of {named(run)}",
         seeing=SEEING,
@@ -114,10 +115,14 @@ def model(at: Inspected) -> None:
     )
 
 
+def adds_positions(run: Translation) -> bool:
+    """Whether positions are added to the embeddings."""
+    return next(iter(run.trace.embeddings.values())).positions is not None
+
+
 def norms(at: Inspected) -> None:
     """The place of the norms in this model and in its counterpart, side by side."""
     config, run = at.run.config, at.run
-    adds_positions = run.trace.embeddings["encoder"].positions is not None
     st.divider()
     st.markdown(
         "##### Pre-norm beside post-norm\n\nPost-norm, as in the paper: the sum of stream and "
@@ -129,10 +134,11 @@ def norms(at: Inspected) -> None:
     places: tuple[Literal["post", "pre"], ...] = ("post", "pre")
     for norm, column in zip(places, st.columns(2, gap="medium"), strict=True):
         is_own = norm == config.norm
-        encoder, decoder = boxes(replace(config, norm=norm), adds_positions)
+        columns = boxes(replace(config, norm=norm), adds_positions(run))
+        times = ["N ×"] * len(columns)
         panel(
             f"anatomy-{norm}-norm",
-            partial(diagram, encoder, decoder, ("N ×", "N ×"), selected="", feeds="decoder-cross"),
+            partial(diagram, columns, times, selected="", feeds="decoder-cross"),
             f"{norm.capitalize()}-norm · {'this model' if is_own else 'not this model, drawn to compare'}",
             place=column,
             alt=f"Diagram of a model with {norm}-norm",
@@ -151,19 +157,17 @@ def residual_stream(at: Inspected) -> None:
     run = at.run
     lines = list[tuple[str, list[str], np.ndarray]]()
     checks = [*at.run.audit().checks]
-    places: dict[Side, tuple[int, Sequence[str]]] = {
-        "encoder": (at.source, run.source_tokens),
-        "decoder": (at.step, run.decoder_input_tokens),
-    }
-    for side, (place, tokens) in places.items():
+    where = list[str]()
+    for side, place in at.places.items():
         norms, more = stream_norms(run, side, place)
         names = [
             "input" if norm is None else f"layer {norm.layer + 1}, {norm.name.replace('_', '-')}"
             for norm in norms
         ]
         lengths = np.array([*norms.values()])
-        lines.append((f"{side} at “{captions.quote(tokens[place])}”", names, lengths))
+        lines.append((f"{side} at “{captions.quote(run.tokens(side)[place])}”", names, lengths))
         checks += more
+        where.append(f"{PLACES[side]} {labels.count(place)}")
     why = (
         "With post-norm, as in the paper, every norm brings the vector back to the scale that its "
         "γ sets."
@@ -185,8 +189,7 @@ def residual_stream(at: Inspected) -> None:
     panel(
         "anatomy-stream",
         lambda: stream(lines),
-        f"Residual stream · ‖x‖ after each sub-layer · source token {labels.count(at.source)}, "
-        f"step {labels.count(at.step)} · {named(run)}",
+        f"Residual stream · ‖x‖ after each sub-layer · {', '.join(where)} · {named(run)}",
         alt="Length of the residual stream, sub-layer by sub-layer",
         place=right,
         audit=audit,
@@ -246,7 +249,7 @@ def logit_lenses(at: Inspected) -> None:
 def paper_table(opened: View) -> None:
     """This model and the paper's two."""
     run = opened.translation
-    model = opened.source.translator()
+    model = opened.source.load()
     config, of = run.config, run.config.stacks
     training = plain(stated_training(model.card, opened.source.header))
     shared, rest = bleu(scores(model.card))
@@ -303,6 +306,6 @@ def bleu(stated: Sequence[Score]) -> tuple[str, str]:
     return "; ".join(f"{score.value:g}" for score in shared), rest
 
 
-opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "cross"))
+opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "decoder"))
 if opened is not None:
     show_with_model(opened, show)

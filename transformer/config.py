@@ -144,7 +144,7 @@ class Rotation:
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
-Task = Literal["translate", "write"]
+Task = Literal["translate", "write", "continue"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
 _BETWEEN = Kind(
@@ -253,7 +253,7 @@ class ModelConfig(Checked):
 
     @property
     def task(self) -> str:
-        """What the output is: a translation, or whatever the text asks for."""
+        """What the output is: a translation, whatever the text asks for, or the text's continuation."""
         return "translate"
 
     @property
@@ -383,7 +383,10 @@ class ModelConfig(Checked):
 
     @cached_property
     def sites(self) -> Mapping[AttentionKind, Site]:
-        """The model's attentions by kind: what each connects, how deep it is, where it sits."""
+        """The model's attentions by kind: what each connects, how deep it is, where it sits.
+
+        The last one is what a picture of the model opens on: it reads what the output rests on.
+        """
         score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
         kinds = {AttentionKind(side): stack for side, stack in self.stacks.items()}
         if "cross_attention" in self.stacks["decoder"].sublayers:
@@ -519,6 +522,11 @@ class LanguageModelConfig(ModelConfig):
             high=self.rotary_high,
             trained_length=self.rotary_trained_length,
         )
+
+    @property
+    def task(self) -> str:
+        """It continues a text."""
+        return "continue"
 
     @cached_property
     def stacks(self) -> Mapping[Side, Stack]:

@@ -47,6 +47,9 @@ def _cells(cells: Sequence[Cell], shape: tuple[int, ...], first: int) -> BoolArr
             cells_named |= named.get(cell, np.ones(shape, bool))
         else:
             query, key = cell
+            if isinstance(query, str):  # ``LATER``
+                cells_named |= (distance < 0) & (np.arange(shape[1]) == key)
+                continue
             rows = _acted(None if query is None else [query], first, shape[0])
             cells_named[rows, slice(None) if key is None else slice(key, key + 1)] = True
     return cells_named

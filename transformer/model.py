@@ -4,7 +4,7 @@
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import torch
@@ -55,6 +55,14 @@ class Network(nn.Module):
     # the last layer's output (batch, length, d_model) for the tensors that a batch reads, and
     # ``hooks=``
     features: Callable[..., Tensor]
+
+    @abstractmethod
+    def read(
+        self,
+        ids: Mapping[Side, Tensor],  # (batch, length) ids that each stack reads
+        hooks: Hooks | None = None,  # who looks, and what changes the computation
+    ) -> Tensor:
+        """The last layer's output before the projection, (batch, length, d_model)."""
 
     @property
     def projection(self) -> tuple[Tensor, Tensor | None]:
@@ -216,6 +224,10 @@ class EncoderDecoder(Network):
         forcing)."""
         return self.logits(self.features(src_ids, tgt_ids, hooks), hooks)
 
+    def read(self, ids: Mapping[Side, Tensor], hooks: Hooks | None = None) -> Tensor:
+        """As ``Network.read``."""
+        return self.features(ids["encoder"], ids["decoder"], hooks)
+
     def features(self, src_ids: Tensor, tgt_ids: Tensor, hooks: Hooks | None = None) -> Tensor:
         """The decoder's output before the projection, (batch, target, d_model); ids as in
         ``forward``."""
@@ -302,6 +314,10 @@ class LanguageModel(Network):
         """(batch, length, vocab_size) logits of the next token at every position; arguments as
         `features`."""
         return self.logits(self.features(ids, texts, hooks), hooks)
+
+    def read(self, ids: Mapping[Side, Tensor], hooks: Hooks | None = None) -> Tensor:
+        """As ``Network.read``."""
+        return self.features(ids["decoder"], hooks=hooks)
 
     def features(
         self,

@@ -8,10 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from transformer import interventions as do
-from transformer.config import ModelConfig
+from transformer.config import ModelConfig, Side
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.interventions import InterventionError
 from transformer.model import EncoderDecoder, LanguageModel
+from transformer.run import Translation
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
 from transformer.text.words import UNK, unknown_text
@@ -144,6 +145,14 @@ class Reader:
         if self.config.starts_with_token or start is None:
             return ids
         return (start, *ids)
+
+    def ids_of(self, run: Translation) -> dict[Side, tuple[int, ...]]:
+        """Ids that each stack reads in a run; raises as ``cut``."""
+        ids: dict[Side, tuple[int, ...]] = {}
+        if not self.continues:
+            ids["encoder"] = (*self.ids(run.source_text), self.config.eos_id)
+        ids["decoder"] = run.read_ids
+        return ids
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source or a prompt, without special tokens; raises as ``cut``."""

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar, Unpack
 import torch
 
 from transformer import interventions as do
+from transformer.config import Task
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.devices import AUTO, FULL, choose_device, named, on_cpu
 from transformer.equations import audited_tokens
@@ -136,9 +137,12 @@ class Translator(Reader):
         """
         if chat is None:
             return self.translate(text, **options)
+        return self.with_roles(self.translate(self.prompted(chat), **options), chat)
+
+    def with_roles(self, run: Translation, chat: Sequence[Message]) -> Translation:
+        """The run of a conversation, with who said each of its tokens; ChatError as ``generate``."""
         whole = self._rendered(chat)
         prompt = self._without_start(whole)
-        run = self.translate(prompt, **options)
         by_letter = roles_of(self.chat_template, chat, self._named_tokens(), whole)
         by_letter = by_letter[len(whole) - len(prompt) :]
         begins = [begin for _, _, begin, _ in self.tokenizer.target.split(prompt)]
@@ -170,30 +174,23 @@ class Translator(Reader):
 
     def force(
         self,
-        text: Tokens,  # the source, a text; for a language model the whole text, as ``target``
+        text: Tokens,  # the source or the prompt; for a language model alone, the whole text
         target: Tokens | None = None,  # a text; or all of its tokens, ``</s>`` included
         **options: Unpack[Looking],
     ) -> Translation:
         """Runs a given output through the model in one pass, without decoding: how probable is each
         token?
 
+        The whole text of a language model holds its prompt, which then says nothing more.
         Raises as ``Request``; InterventionError, too, if a change contradicts the output.
         """
-        if self.continues == (target is not None):
-            takes = (
-                "a language model takes one text"
-                if self.continues
-                else "a source needs its translation"
-            )
-            raise TypeError(f"force reads a whole output: {takes}.")
-        if target is None:
-            source = ""
-            output = self.output(text, source)
-        else:
-            if not isinstance(text, str):
-                raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
-            source = text
-            output = self.output(target, source)
+        if target is None and not self.continues:
+            raise TypeError("force reads a whole output: a source needs its translation.")
+        if not (isinstance(text, str) or self.continues):
+            raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
+        whole = text if target is None else target
+        source = "" if self.continues else str(text)
+        output = self.output(whole, source)
         options["interventions"] = changes = as_interventions(options.get("interventions", ()))
         written = list(zip(self.pieces(output.ids), output.ids, strict=True))
         for change in changes:
@@ -298,7 +295,9 @@ def load_translator(
     revision: str
     | None = None,  # branch, tag or commit on the Hub; the translator's name shows the commit
     *,
-    continues: bool = False,  # whether it must be a language model
+    # what it must be able to do: "translate" (or write by a source), or "continue" a text; None for
+    # any model
+    task: Task | None = "translate",
 ) -> Translator:
     """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on
     the Hub.
@@ -312,11 +311,11 @@ def load_translator(
     named(device)
     one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
-    if continues and not isinstance(checkpoint.model, LanguageModel):
+    if task == "continue" and not isinstance(checkpoint.model, LanguageModel):
         raise CheckpointError(
             f"{path} holds a model that translates; open it with load_translator."
         )
-    model: Any = checkpoint.model if continues else checkpoint.translating
+    model: Any = checkpoint.translating if task == "translate" else checkpoint.model
     place = choose_device(device, count_parameters(model))
     notes = checkpoint.notes
     try:
@@ -340,4 +339,4 @@ def load_language_model(
 ) -> Translator:
     """Opens a language model: one that ``train`` wrote, GPT-2, Llama and its relatives, GPT-NeoX or
     OPT; as ``load_translator``."""
-    return load_translator(path, device, dtype, revision, continues=True)
+    return load_translator(path, device, dtype, revision, task="continue")

@@ -17,8 +17,8 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = {
-    "measures.attribution": "Attribution Shares alti attribution by_source",
-    "measures.effect": "Cut Effects effect on_difference rewired source_words word_effect",
+    "measures.attribution": "Attribution Shares alti attribution by_key",
+    "measures.effect": "Cut Effects effect on_difference rewired key_words word_effect",
     "measures.stream": "ScoreParts UnmeasuredError Writer score_parts "
     "Carried carried carried_together value_zeroing",
     "what_if.two_runs": "compare_runs",

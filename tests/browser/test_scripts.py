@@ -265,9 +265,11 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         (["", 13], ""),
     ],
     "flow.curve": [([[10, 20], [50, 60]], "M10 20C10 40 50 40 50 60")],
-    "menu.sortOf": [
-        (["/app/language_model", {"language_model": "language"}], "language"),
-        (["/masks", {"language_model": "language"}], ""),
+    "enter.runs": [
+        ([{"key": "Enter"}], True),
+        ([{"key": "Enter", "shiftKey": True}], False),
+        ([{"key": "Enter", "isComposing": True}], False),
+        ([{"key": "e"}], False),
     ],
     "frame.scrolled": [
         ([place, 50, 100], to)

@@ -127,7 +127,7 @@ def test_the_parts_of_a_logit_are_drawn(bench: Bench) -> None:
         sum(parts.values()) - sum(map(parts.get, largest)), abs=2e-3
     )
     assert drawn == pytest.approx({name: parts[name] for name in largest}, abs=2e-3)
-    rows = second.by_source(bench), second.on_difference(bench, "cross")
+    rows = second.by_key(bench), second.on_difference(bench, "cross")
     expected = shares(*rows, signed=(True, True))
     assert close(rows_of(charts["tokens.cross"]), expected, 1e-2)
 
@@ -208,7 +208,7 @@ def test_why_a_token_was_written_is_written_into_a_page(bench: Bench) -> None:
     )
     shares_of = second.product(bench, lambda kind, layer: second.shares(bench, kind, layer))
     columns = (
-        second.by_source(bench),
+        second.by_key(bench),
         second.on_difference(bench, "cross"),
         shares_of[STEP, : len(bench.plain.source)],
     )

@@ -55,10 +55,11 @@ at.text_input[0].set_value("We like music.").run()
 assert not at.exception, at.exception
 found["own"] = [heavy(), "".join(chip["text"] for chip in feeds(at)["strips"]["source"])]
 from explorer.app.server import models, runs
+from explorer.app.server.run_key import RunKey
 models.loading.wait()
 first.run()
 assert not first.exception, first.exception
-asked = runs.key_of(first.session_state["state"], models.find("en-de"), first.text_input[0].value)
+asked = RunKey.of(first.session_state["state"], models.find("en-de"), first.text_input[0].value)
 assert runs.translate(asked).attention is not None
 found["live"] = [feeds(first), state(first)]
 print(json.dumps(found))

@@ -12,7 +12,8 @@ from marian_models import write_marian
 from streamlit.testing.v1 import AppTest
 from waiting import until as wait_until
 
-from explorer.app.server import hub_models, memory, models, runs
+from explorer.app.server import hub_models, memory, models
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.surveys import lines_of, run_of
 from explorer.lenses.heads.survey import Line
 from transformer.hub.fetch import find
@@ -200,13 +201,12 @@ def test_a_model_of_several_languages_offers_them():
     assert not at.error
     box = next(each for each in at.selectbox if each.label == "Translate into")
     assert list(box.options) == ["French", "Portuguese", "Spanish"]
-    first = runs.key_of(at.session_state["state"], models.find(LANGUAGES), TEXT)
+    first = RunKey.of(at.session_state["state"], models.find(LANGUAGES), TEXT)
     assert first.text == f">>fra<< {TEXT}"
     box.select(">>spa<<").run()
     assert at.query_params["language"] in (">>spa<<", [">>spa<<"])
     assert (
-        runs.key_of(at.session_state["state"], models.find(LANGUAGES), TEXT).text
-        == f">>spa<< {TEXT}"
+        RunKey.of(at.session_state["state"], models.find(LANGUAGES), TEXT).text == f">>spa<< {TEXT}"
     )
     survey_run = run_of(many := models.find(LANGUAGES), lines_of(many, (Line(TEXT),), None))
     wait_until(lambda: not survey_run.wait("anyone"))

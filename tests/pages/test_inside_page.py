@@ -16,6 +16,7 @@ from explorer.app.address.page_values import Build
 from explorer.app.lessons import files
 from explorer.app.sections.inside.look import BADGE
 from explorer.app.server import examples, models, runs
+from explorer.app.server.run_key import RunKey
 from transformer.storage.directory import save_checkpoint
 from transformer.translator import Translator, load_translator
 
@@ -123,7 +124,7 @@ def weights(at: AppTest) -> np.ndarray:
 def row(at: AppTest, kind: str = "cross") -> np.ndarray:
     """The softmax of the query that the address names, over the head's recorded keys."""
     now = at.session_state["state"]
-    recorded = runs.translate(runs.key_of(now, models.find(now.model), OWN), whole=True)
+    recorded = runs.translate(RunKey.of(now, models.find(now.model), OWN), whole=True)
     keys = recorded.head(kind, *getattr(now, kind)).key.astype(np.float64)
     asked = now.values(Build)
     first, second = (keys[key] / np.linalg.norm(keys[key]) for key in asked.two)

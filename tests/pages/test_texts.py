@@ -23,6 +23,7 @@ from explorer.app.address.state import State
 from explorer.app.lessons import files
 from explorer.app.maps.living import living_pages
 from explorer.app.server import examples, models, runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import NOBODY
 from explorer.app.server.view import View
 from explorer.lenses.words.languages import language_name
@@ -55,7 +56,7 @@ def test_the_address_says_which_sentence_is_shown(sentence: dict[str, str], at: 
     assert found is not None
     assert (found["sentences"], found["at"]) == (SENTENCES, at)
     assert page.text_input[0].value == TEXT
-    run_of = runs.key_of(State(), named("random"), TEXT if at < 0 else SENTENCES[at])
+    run_of = RunKey.of(State(), named("random"), TEXT if at < 0 else SENTENCES[at])
     assert feeds(page)["strips"]["trace"] == run_of.key
     assert ("This text has 3 sentences; sentence 3 is shown." in said_on(page)) == (at == 2)
     again = click_menu(page, "pages/cross_attention.py")
@@ -70,7 +71,7 @@ def test_a_page_makes_the_run_of_the_shown_sentence_and_no_other() -> None:
     found = paragraph(run(model="random", text=text, sentence="2"))
     assert found is not None
     assert found["translations"][::2] == [None, None]
-    asked = runs.key_of(State(), named("random"), "Ten six!")
+    asked = RunKey.of(State(), named("random"), "Ten six!")
     assert runs.text_of(asked) is None
     made = runs.text_of(asked, NOBODY)
     assert made == runs.translate(asked).text
@@ -106,7 +107,7 @@ def test_a_hosted_server_bounds_each_sentence_and_ten_times_as_much(
 
 
 def test_all_sentences_are_exported_as_living_pages_with_an_index() -> None:
-    asked = runs.key_of(State(), named("random"), SENTENCES[1])
+    asked = RunKey.of(State(), named("random"), SENTENCES[1])
     now = State(sentence=1, step=1, encoder=(0, 0), decoder=(0, 0), cross=(0, 0))
     made = living_pages(View(asked, runs.translate(asked), None), now, SENTENCES)
     with zipfile.ZipFile(io.BytesIO(made)) as folder:

@@ -111,7 +111,7 @@ def keys(b: Bench, kind: str) -> Doubles:
     )
 
 
-def by_source(b: Bench) -> Doubles:
+def by_key(b: Bench) -> Doubles:
     found = np.zeros(len(b.plain.source))
     for number, (layer, name) in enumerate(b.plain.sublayers("decoder")):
         for head in range(b.run.config.n_heads) if name == "cross_attention" else ():
@@ -186,7 +186,7 @@ def on_difference(b: Bench, kind: str) -> Doubles:
 
 
 def words(b: Bench, kind: str, way: str) -> Doubles:
-    words = [tuple(word.indices) for word in lenses.source_words(b.run)]
+    words = [tuple(word.indices) for word in lenses.key_words(b.run)]
     return np.stack([b.plain.effect(kind, word, way) for word in words], 1)
 
 

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from transformer.interventions.words import REGIONS
+from transformer.interventions.words import LATER, REGIONS
 from transformer.text import kinds
 from transformer.text.kinds import Kind
 
@@ -371,23 +371,28 @@ class Cells(ManyForm):
         if isinstance(value, str):
             return self.region.make(value)
         query, key = value
+        if query == LATER and key is not None:
+            return LATER, self.key.make(key)
         return self.query.make(query), self.key.make(key)
 
     def write_one(self, value: Raw) -> str:
         if isinstance(value, str):
             return self.region.write(value)
         query, key = value
-        return f"{self.query.write(query)}.{self.key.write(key)}"
+        row = LATER if query == LATER else self.query.write(query)
+        return f"{row}.{self.key.write(key)}"
 
     def read_one(self, text: str) -> Raw:
         if "." not in text:
             return self.region.read(text)
         query, key = text.split(".", 1)
+        if query == LATER:
+            return LATER, self.key.read(key)
         return self.query.read(query), self.key.read(key)
 
     def indices(self, value: Raw) -> Iterator[tuple[str, int]]:
         for query, key in (cell for cell in value if not isinstance(cell, str)):
-            if query is not None:
+            if query is not None and query != LATER:
                 yield self.query.counts, query
             if key is not None:
                 yield self.key.counts, key

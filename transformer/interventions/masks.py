@@ -16,10 +16,11 @@ from transformer.interventions.base import (
     exact,
 )
 from transformer.interventions.fields import Cells, Index, One
-from transformer.interventions.words import REGIONS, SITES
+from transformer.interventions.words import LATER, REGIONS, SITES
 
-Cell = str | tuple[int | None, int | None]
-"""A query and a key, from 0, None for every one; or the name of a region."""
+Cell = str | tuple[int | str | None, int | None]
+"""A query and a key, from 0, None for every one, ``LATER`` for every query after the key; or the
+name of a region."""
 CellsField = Annotated[tuple[Cell, ...], Cells()]
 _ACROSS_SENTENCES = frozenset({"all"})
 """Regions that mean something where queries and keys belong to two sentences."""
@@ -104,7 +105,8 @@ class Mask(OfMask):
         if not cells:
             raise InterventionError("A mask is changed by cells to allow or to forbid; name some.")
         relative = {*REGIONS} - _ACROSS_SENTENCES
-        if not site.own_keys and relative.intersection(cells):
+        later = any(isinstance(cell, tuple) and cell[0] == LATER for cell in cells)
+        if not site.own_keys and (later or relative.intersection(cells)):
             raise InterventionError(
                 f"Queries and keys of {SITES[self.kind]} belong to two sentences: name cells, or "
                 "all."
@@ -140,6 +142,8 @@ def _lies_ahead(cell: Cell) -> bool:
     if isinstance(cell, str):
         return cell in ("all", "future", "next")
     query, key = cell
+    if isinstance(query, str):
+        return False
     return key is None or key > (query or 0)
 
 
@@ -174,6 +178,8 @@ def _covers(cell: Cell, query: Any, key: Any) -> Any:
             case _:
                 return distance == distance
     row, column = cell
+    if row == LATER:
+        return (key == column) & (query > key)
     in_row = query >= 0 if row is None else query == row
     in_column = key >= 0 if column is None else key == column
     return in_row & in_column

@@ -69,11 +69,17 @@ def quoted(token: int | str) -> str:
     return f"token {token}"
 
 
-def cell(cell: str | tuple[int | None, int | None]) -> str:
+LATER = "later"
+"""In place of a query: every one after the key."""
+
+
+def cell(cell: str | tuple[int | str | None, int | None]) -> str:
     """A query and a key, or a region of a mask."""
     if isinstance(cell, str):
         return REGIONS[cell]
     query, key = cell
+    if isinstance(query, str):
+        return f"every later query → {number('key', key)}"
     return f"{number('query', query)} → {number('key', key)}"
 
 

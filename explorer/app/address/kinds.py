@@ -21,6 +21,8 @@ Moves = dict[str, Any]
 SAMPLE = "sample-"
 BEAM = "beam-"
 LARGEST_BEAM, MOST_DRAWS = 8, 16
+MOST_WRITTEN = 1_000
+"""Most tokens that a model writes after a text."""
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
 LARGEST_SEED = 2**31 - 1
@@ -51,21 +53,16 @@ class Key:
 
     kind: Kind[Any]
     default: object = None  # what an address leaves out; None lets the app choose
-    place: bool = False  # whether it belongs to models of one sort: another sort has its own
     long: bool = False  # whether it may be too long for an address
 
 
 @overload
-def parameter(
-    kind: Kind[V], default: None = None, *, place: bool = ..., long: bool = ...
-) -> V | None: ...
+def parameter(kind: Kind[V], default: None = None, *, long: bool = ...) -> V | None: ...
 @overload
-def parameter(kind: Kind[V], default: V, *, place: bool = ..., long: bool = ...) -> V: ...
-def parameter(
-    kind: Kind[V], default: V | None = None, *, place: bool = False, long: bool = False
-) -> V | None:
+def parameter(kind: Kind[V], default: V, *, long: bool = ...) -> V: ...
+def parameter(kind: Kind[V], default: V | None = None, *, long: bool = False) -> V | None:
     """A field of a dataclass that an address carries under the field's name."""
-    return field(default=default, metadata={"key": Key(kind, default, place, long)})
+    return field(default=default, metadata={"key": Key(kind, default, long)})
 
 
 def keys_of(values: "type[DataclassInstance]") -> Mapping[str, Key]:
@@ -193,8 +190,11 @@ SENTENCE = Kind(
     lambda value: AS_ONE if value == "all" else read_position(value),
     lambda value: "all" if value == AS_ONE else str(value + 1),
 )
-LINE = Kind(lambda value: re.sub(r"[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", value))
+_BREAKS = r"\r\n|[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]"
+LINE = Kind(lambda value: re.sub(f"({_BREAKS})+", " ", value))
 """A text of one line: a field would drop its line breaks, and join the words around them."""
+LINES = Kind(lambda value: re.sub(_BREAKS, "\n", value))
+"""A text that keeps its line breaks, whichever sign they were."""
 
 
 def read_head(value: str) -> Head:

@@ -11,9 +11,6 @@ from explorer.app.address import page_values
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-TRANSLATE = "translate"
-"""The sort of models that most pages show."""
-
 
 @dataclass(frozen=True)
 class Section:
@@ -37,7 +34,6 @@ class Page:
     follows: str = ""  # the page after which a reader would want it; empty for the first
     beside: str = ""  # the page that leads the entry of the menu in which it stands, if another
     title: str = ""  # the heading; the name if empty
-    sort: str = TRANSLATE  # the sort of models that it shows; each sort has a place of its own
     draws: str = ""  # as for a section
     # whether it has pictures beside those of a linked view or a step, which have their own
     export: bool = True
@@ -51,25 +47,25 @@ class Page:
 DECLARED: tuple[Page, ...] = (
     Page(
         script="app",
-        name="Translate",
+        name="Step by step",
         purpose="Watch a Transformer translate, and see what it reads at every step.",
         group="Explore",
         follows="glossary",
-        icon=":material/translate:",
+        icon=":material/play_circle:",
         export=False,
         title="Attention explorer",
     ),
     Page(
         script="beam_search",
         name="Beam search",
-        purpose="The translations that the model considered, as a tree, and why it chose this one.",
+        purpose="The outputs that the model considered, as a tree, and why it chose this one.",
         group="Explore",
         follows="whole_model",
         icon=":material/alt_route:",
         sections={
             "beam": Section(
                 "beam search",
-                "Beam search keeps several unfinished translations at once. The tree shows the best "
+                "Beam search keeps several unfinished outputs at once. The tree shows the best "
                 "2 × beam continuations of each step.",
             ),
             "sampling": Section(
@@ -134,7 +130,7 @@ DECLARED: tuple[Page, ...] = (
         name="Findings",
         purpose="What was measured over many sentences and models, each question with its answer.",
         group="Research",
-        follows="language_model",
+        follows="recurrent",
         icon=":material/biotech:",
         values=(page_values.Findings,),
     ),
@@ -169,30 +165,6 @@ DECLARED: tuple[Page, ...] = (
             page_values.Build,
             page_values.Inside,
         ),
-    ),
-    Page(
-        script="language_model",
-        name="Language model",
-        purpose="A causal Transformer without an encoder continues your text.",
-        group="Models",
-        follows="recurrent",
-        icon=":material/notes:",
-        export=False,
-        sort="language",
-        sections={
-            "generation": Section(
-                "generation", "The model continues your text, one token at a time."
-            ),
-            "surprisal": Section(
-                "surprisal",
-                "The model reads your text: how many bits does each token cost, given those before it?",
-                export=True,
-            ),
-            "lengths": Section(
-                "every position predicts",
-                "Every position predicts its next token from what came before.",
-            ),
-        },
     ),
     Page(
         script="lessons",
@@ -280,6 +252,14 @@ DECLARED: tuple[Page, ...] = (
                     "same pass."
                 ),
             ),
+            "surprisal": Section(
+                "surprisal",
+                "How many bits does each token of a given text cost, given those before it?",
+            ),
+            "lengths": Section(
+                "every position predicts",
+                "Every position predicts its next token from what came before.",
+            ),
             "loss": Section(
                 "loss",
                 (
@@ -313,7 +293,7 @@ DECLARED: tuple[Page, ...] = (
     Page(
         script="what_if",
         name="What if",
-        purpose="Change one thing in the running model, translate again, and see what it did.",
+        purpose="Change one thing in the running model, run it again, and see what it did.",
         group="Explore",
         follows="beam_search",
         icon=":material/science:",

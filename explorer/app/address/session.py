@@ -16,16 +16,8 @@ from uuid import uuid4
 import streamlit as st
 
 from explorer.app.address.kinds import Moves
-from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
-from explorer.app.address.state import (
-    KEYS,
-    State,
-    changed,
-    cursor_of,
-    elsewhere,
-    places,
-)
+from explorer.app.address.state import KEYS, State, changed, cursor_of, elsewhere
 from explorer.linked.view.events import (
     Cursor,
     CursorRange,
@@ -120,10 +112,11 @@ FORMER = "en-de"
 model."""
 CARRIED = (
     *("text", "sentence", "language", "model", "step", "source", "encoder", "decoder", "cross"),
-    *("steps", "sources", "together"),
     *("two", "a", "b", "length", "present"),
 )
 """Values that a lesson keeps from step to step; all others are as a step's view gives them."""
+OF_A_MODEL = ("step", "source", "encoder", "decoder", "cross")
+"""Those of them that say nothing of another model."""
 
 
 @dataclass(frozen=True)
@@ -158,29 +151,25 @@ Arrival = Stayed | ByMenu | ByLesson | ByAddress
 """How a visitor has come to the page that begins."""
 
 
-def adopt(
-    sort: str = TRANSLATE,  # the sort of models that the page shows
-) -> None:
+def adopt() -> None:
     """Reads the address unless this session wrote it last; it differs after a link, the menu, or
     Back.
 
     A link of the menu (`KEEP`) keeps this session's state but for what the link names; a session
-    that has none reads the address. On a page of models of another sort, the menu opens the place
-    where the visitor left that sort. A link of a lesson keeps less, see `_at_step`.
+    that has none reads the address. A link of a lesson keeps less, see `_at_step`.
     """
     params = _address()
-    place = _enter_sort(sort)
     unwritten = st.session_state.pop("unwritten", False)
-    match _arrival(params, moved=place is not None):
+    match _arrival(params):
         case Stayed():
             if unwritten:
                 _write(current())
         case ByLesson(named):
-            _write(_at_step(named, place or {}))
+            _write(_at_step(named))
         case ByMenu(named):
-            _write(changed(elsewhere(current()), **{**(place or {}), **named}))
+            _write(changed(elsewhere(current()), **named))
         case ByAddress(state, unreadable, by_menu):
-            _open_address(params, _completed(state, params, sort))
+            _open_address(params, _completed(state, params))
             if by_menu:
                 _write(current())
             _notice_unreadable(unreadable)
@@ -188,10 +177,8 @@ def adopt(
 
 def _arrival(
     params: Mapping[str, list[str]],  # of the address
-    *,
-    moved: bool,  # whether the page before showed models of another sort
 ) -> Arrival:
-    if params == st.session_state.get("written") and not moved:
+    if params == st.session_state.get("written"):
         return Stayed()
     state, unreadable = parse(params)
     by_menu = all(params.get(name) == [value] for name, value in KEEP.items())
@@ -201,10 +188,10 @@ def _arrival(
     return ByLesson(named) if "lesson" in named else ByMenu(named)
 
 
-def _completed(state: State, params: Mapping[str, list[str]], sort: str) -> State:
+def _completed(state: State, params: Mapping[str, list[str]]) -> State:
     """What an address says, with what its links leave out: the first model of former addresses,
     and texts that were too long for it."""
-    if sort == TRANSLATE and state.text is not None and state.model is None:
+    if state.text is not None and state.model is None:
         state = replace(state, model=FORMER)
     before = current()
     if carried(before) or "text" in params:
@@ -227,38 +214,20 @@ def _notice_unreadable(names: Sequence[str]) -> None:
         )
 
 
-def _at_step(named: Moves, place: Moves) -> State:
+def _at_step(named: Moves) -> State:
     """The state with which a step of a lesson opens: what it names, and the visitor's sentence and
     cursor."""
     before = current()
-    steady = {name: before.value(name) for name in CARRIED} | {
-        name: place[name] for name in CARRIED if name in place
-    }
+    steady = {name: before.value(name) for name in CARRIED}
     same_text = named.get("text", steady["text"]) == steady["text"]
     same_changes = named.get("changes", ()) == before.changes
     if named.get("model", steady["model"]) != steady["model"]:
-        steady |= {name: KEYS[name].default for name in places() if name in CARRIED}
+        steady |= dict.fromkeys(OF_A_MODEL)
     elif not (same_text and same_changes):
-        # the cursor stood in another run
-        steady |= {"step": None, "source": None, "steps": (), "sources": (), "two": None}
+        steady |= {"step": None, "source": None, "two": None}  # the cursor stood in another run
     if not same_text:
         steady["sentence"] = None
     return changed(State(), **{**steady, **named})
-
-
-def _enter_sort(sort: str) -> Moves | None:
-    """Keeps the place of the sort of models before.
-
-    Returns:
-        Where the visitor left the models of this sort; None if the page before showed them too.
-    """
-    before = st.session_state.get("sort", sort)
-    st.session_state["sort"] = sort
-    if before == sort:
-        return None
-    left: dict[str, Moves] = st.session_state.setdefault("places", {})
-    left[before] = {name: current().value(name) for name in places()}
-    return left.get(sort) or {name: State().value(name) for name in places()}
 
 
 def change(**values: object) -> None:

@@ -60,8 +60,11 @@ VIEWS = tuple(
     dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways))
 )
 """What an address may say that a page shows."""
-WRITES = "Watch a Transformer write what your text asks for, and see what it reads at every step."
-"""What the first page is for with a model that does not translate."""
+PURPOSES = {
+    "write": "Watch a Transformer write what your text asks for, and see what it reads at every step.",
+    "continue": "Watch a Transformer continue your text, and see what it reads at every step.",
+}
+"""What the first page is for with a model that does not translate, by its task."""
 
 
 class Place(NamedTuple):

@@ -13,7 +13,9 @@ from explorer.app.address.kinds import (
     LANGUAGE,
     LESSON,
     LINE,
+    LINES,
     LINKS,
+    MOST_WRITTEN,
     PAIRS,
     POSITION,
     POSITIONS,
@@ -63,32 +65,31 @@ class State:
     """Everything that an address carries; positions, layers and heads count from 0; None: the app
     chooses."""
 
-    text: str | None = parameter(LINE, long=True)  # the text: a sentence, or several
+    # the text: a sentence or several for a model that reads a source, else what it continues
+    text: str | None = parameter(LINES, long=True)
     # which of its sentences is shown; `AS_ONE` for all of them as one run, None for the first
     sentence: int | None = parameter(SENTENCE)
-    model: str | None = parameter(TEXT, place=True)  # the name of the model
+    model: str | None = parameter(TEXT)  # the name of the model
     view: str | None = parameter(one_of(*VIEWS))  # the section of a page, or its way of drawing
     # the attention kind shown by a page that offers all three: encoder, decoder or cross
     kind: str | None = parameter(one_of("encoder", "decoder", "cross"))
     # the target language, such as `>>fra<<`, for a model with several
     language: str | None = parameter(LANGUAGE)
-    step: int | None = parameter(POSITION, place=True)  # the decode step
-    source: int | None = parameter(POSITION, place=True)  # the source token that was clicked
+    step: int | None = parameter(POSITION)  # the decode step
+    source: int | None = parameter(POSITION)  # the source token that was clicked
     # decode steps, and source tokens, that are looked at as one; the cursor is at one of them
-    steps: tuple[int, ...] = parameter(POSITIONS, (), place=True)
-    sources: tuple[int, ...] = parameter(POSITIONS, (), place=True)
+    steps: tuple[int, ...] = parameter(POSITIONS, ())
+    sources: tuple[int, ...] = parameter(POSITIONS, ())
     together: Together = parameter(one_of("mean", "sum"), "mean")  # how their rows become one
-    encoder: Head | None = parameter(HEAD, place=True)  # the chosen head of encoder self-attention
-    decoder: Head | None = parameter(
-        HEAD, place=True
-    )  # the chosen head of masked decoder self-attention
-    cross: Head | None = parameter(HEAD, place=True)  # the chosen head of cross-attention
+    encoder: Head | None = parameter(HEAD)  # the chosen head of encoder self-attention
+    decoder: Head | None = parameter(HEAD)  # the chosen head of masked decoder self-attention
+    cross: Head | None = parameter(HEAD)  # the chosen head of cross-attention
     decode: str = parameter(DECODE, "greedy")  # `greedy`, `beam-4`, `sample-7`
-    target: str | None = parameter(LINE, place=True, long=True)  # the visitor's own translation
+    target: str | None = parameter(LINE, long=True)  # the visitor's own translation
     # what is changed in the run of the model, in the order of acting
-    changes: tuple[Intervention, ...] = parameter(CHANGES, (), place=True)
+    changes: tuple[Intervention, ...] = parameter(CHANGES, ())
     # changes that are switched off, each with its place in the list: `2.hide_3` stands second
-    off: Off = parameter(SWITCHED_OFF, (), place=True)
+    off: Off = parameter(SWITCHED_OFF, ())
     order: str | None = parameter(
         one_of(*ORDERS)
     )  # the statistic by which the grids of heads are ordered
@@ -119,7 +120,9 @@ class State:
     top_k: int | None = parameter(whole(1, 1_000))
     # what the probabilities of these tokens must reach together; None for all tokens
     top_p: float | None = parameter(decimal(0.05, 1.0, 0.05))
-    prompt: str | None = parameter(LINE, place=True, long=True)  # the text of a language model
+    # how many tokens follow a text that is continued; none if the model only reads it
+    write: int = parameter(whole(0, MOST_WRITTEN), 40)
+    chat: bool = parameter(YES, False)  # whether the text is what somebody says to a chat model
     # what one page alone reads, by name, if it is not the usual value; see `values`
     page_values: tuple[tuple[str, object], ...] = ()
 
@@ -159,11 +162,6 @@ def cursor_of(state: State) -> Cursor:
 
 HERE = ("view", "kind")
 """Values of every page that no link takes along."""
-
-
-def places() -> tuple[str, ...]:
-    """Values that belong to models of one sort: a page of another sort has its own."""
-    return tuple(name for name, key in KEYS.items() if key.place)
 
 
 def elsewhere(state: State) -> State:

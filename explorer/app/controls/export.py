@@ -215,14 +215,12 @@ def html(figure: go.Figure) -> str:
 
 def sentence_of(now: State) -> str:
     """The text on the page: the visitor's, or the example that opens first."""
-    if now.prompt is not None:
-        return now.prompt
     return examples.passage(models.known(now.model), now).sentence
 
 
 def provenance(now: State) -> str:
     """Software, date and the link that opens a state again."""
-    text = examples.text_on(models.known(now.model), now.text) if now.prompt is None else now.text
+    text = examples.text_on(models.known(now.model), now.text)
     now = replace(now, text=text, model=now.model or next(iter(models.available()), None))
     link = urlencode(as_params(now), errors="replace")
     unsent = "" if carried(now) else " (the text is too long for a link)"

@@ -11,6 +11,7 @@ from explorer.app.address.state import State, read_by
 from explorer.app.lessons.files import CHECKS, Lesson, LessonError, Step, printable, read
 from explorer.app.lessons.questions import Measured, Question, Viewpoint, measure
 from explorer.app.server import examples, models, runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Recent, remembered
 from explorer.app.server.view import View
@@ -42,7 +43,7 @@ def answer(opened: View, question: Question, at: Viewpoint) -> Measured:
 
     UnmeasuredError if it cannot be asked here; the message says why.
     """
-    model = opened.source.translator() if opened.source.has_model else None
+    model = opened.source.load() if opened.source.has_model else None
     return measure(question, opened.translation, at, model, labels.piece)
 
 
@@ -59,7 +60,7 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
             (candidate for candidate in every if all(kind in candidate.sizes for kind in needs)),
             every[0],
         )
-    run_key = runs.key_of(now, source, examples.passage(source, now).sentence)
+    run_key = RunKey.of(now, source, examples.passage(source, now).sentence)
     opened = View(run_key, runs.translate(run_key, whole=True), None)
     heads: Moves = {k: getattr(now, k) or first for k, first in source.default_heads.items()}
     step = opened.opening.step if now.step is None else now.step

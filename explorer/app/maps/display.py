@@ -208,8 +208,6 @@ def weights(view: ReadView, together: Sequence[int] = (), how: str = "mean") -> 
 
 def measure(opened: View, now: State) -> None:
     """Draws the switch, and says why a measure that was asked for is not to be had."""
-    if "cross" not in opened.kinds:
-        return
     names = {measure: QUANTITIES[measure].name for measure in MEASURES}
     why = lacking(opened, now.measure)
     value = "weight" if why else now.measure
@@ -272,8 +270,6 @@ def shaded(opened: View) -> list[Shade]:
 
 def why(opened: View) -> None:
     """Draws a button that opens why the token of the cursor was written, and not another."""
-    if "cross" not in opened.kinds:
-        return
     cannot = lacking(opened, "effect")
     icon = ":material/balance:"
     clicked = st.button(

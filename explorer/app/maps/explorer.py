@@ -6,6 +6,7 @@ outer fragment. The outer fragment asks the session once what the visitor looks 
 answer down.
 """
 
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -21,19 +22,23 @@ from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import changed
+from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.served import imported
 from explorer.linked.view.events import CursorRange
 from explorer.linked.view.home import Layout, head_map
 from explorer.linked.view.silent import silenced
-from explorer.linked.view.strips import SIDES, strips_feed
+from explorer.linked.view.strips import strips_feed
 from explorer.linked.view.wire import Feed, MapFeed, Shade, StepClaim, Stop, StripsFeed
 from transformer.config import AttentionKind
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
 from transformer.run import Translation
+from transformer.text import words
 
+SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 _KEY = "explorer"
+_BYTE = re.compile("<0x[0-9A-F]{2}>")
 _SCRIPT = imported("linked_view/view.js")
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
 # pandas. Streamlit mistakes a one-line script for a path, so each script has a line break.
@@ -85,31 +90,71 @@ def changes(
 
 
 def continue_with(opened: View, step: int, token_id: int) -> Moves:
-    """The state's values for continuing with a candidate; both it and its rival count as tried."""
+    """The state's values for continuing with a candidate; both it and its rival count as tried.
+
+    In the place of a token of a prompt, it ends another prompt.
+    """
     now = opened.translation.steps[step].token_id
     if token_id == now:
         return {}
     session.visit().tried.update(
         (prefix_of(opened, step), piece_id) for piece_id in (token_id, now)
     )
+    if step < opened.translation.n_given and "source" not in opened.sides:
+        return _prompt_ending(opened, step, token_id)
     more = {"changes": changes(opened.translation, step, token_id), "target": None, "step": step}
     return {**session.RUN, **more}
 
 
-def offered(opened: View) -> tuple[list[list[int]], list[list[int]]] | None:
+def _prompt_ending(opened: View, step: int, token_id: int) -> Moves:
+    """The state's values for the text that ends with a candidate, in place of what was typed."""
+    run = opened.translation
+    model = opened.source.load()
+    wanted = tuple(model.whole((*run.target_ids[:step], token_id), run.start_id))
+    text = model.text(wanted)
+    ids = model.ids(text)
+    if ids != wanted:
+        session.notice(SPLIT)
+    # a text's own first token is read, and is no step
+    n_steps = len(ids) - (not run.config.starts_with_token)
+    return {**session.FRESH, "text": text, "step": n_steps - 1}
+
+
+def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]] | None:
     """The ids of the candidates of each step, and of those that the visitor has tried.
 
-    None for a file.
+    None in place of those that nobody can type at the end of a prompt; None for a file.
     """
     if not opened.source.has_model:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
-    ids = [[candidate.token_id for candidate in shown_candidates(step)] for step in steps]
-    places = [prefix_of(opened, i) if tried else () for i in range(len(steps))]
-    return ids, [
-        [piece_id for piece_id in row if (places[i], piece_id) in tried]
-        for i, row in enumerate(ids)
-    ]
+    n_prompt = 0 if "source" in opened.sides else opened.translation.n_given
+    ids = list[list[int | None]]()
+    ids_tried = list[list[int]]()
+    for i, step in enumerate(steps):
+        candidates = shown_candidates(step)
+        before = prefix_of(opened, i) if tried else ()
+        ids.append(
+            [
+                candidate.token_id if i >= n_prompt or can_be_typed(candidate.token) else None
+                for candidate in candidates
+            ]
+        )
+        ids_tried.append(
+            [
+                candidate.token_id
+                for candidate in candidates
+                if (before, candidate.token_id) in tried
+            ]
+        )
+    return ids, ids_tried
+
+
+def can_be_typed(token: str) -> bool:
+    """Whether a text can end with a token: not with a mark, one byte of a character, or a blank."""
+    if words.is_special(token) or _BYTE.fullmatch(token):
+        return False
+    return bool(token.strip(labels.WORD_START))
 
 
 def prefix_of(opened: View, step: int) -> tuple[Hashable, ...]:
@@ -122,12 +167,11 @@ def prefix_of(opened: View, step: int) -> tuple[Hashable, ...]:
 class Strips:
     """Marks that the token strips of a view show beside the tokens."""
 
-    sides: Mapping[str, str] = field(default_factory=lambda: SIDES)  # names of the strips
-    n_given: int = 0  # how many of the target tokens were given to the model, and not written by it
     shades: Sequence[Shade] = ()  # how dark each target token is; none if the strip is not shaded
 
 
-_SIDES = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
+SIDES_OF = {"encoder": ("source",), "decoder": ("target",), "cross": ("source", "target")}
+"""The strips of tokens that a kind of attention reads."""
 
 
 def strips_only(
@@ -139,7 +183,7 @@ def strips_only(
     return Layout(
         view=f"{view}-{kind}",
         style="page",
-        strips=_SIDES[kind],
+        strips=SIDES_OF[kind],
         plots=(),
         focus=kind,
         cursor=cursor,
@@ -193,7 +237,12 @@ class Scene:
         have."""
         layout = self.layout if isinstance(self.layout, Layout) else self.layout(now, looks)
         lacking = {*AttentionKind} - {*self.opened.kinds}
-        return replace(layout, plots=tuple(name for name in layout.plots if name not in lacking))
+        return replace(
+            layout,
+            strips=tuple(side for side in layout.strips if side in self.opened.sides),
+            plots=tuple(name for name in layout.plots if name not in lacking),
+            focus=self.opened.kinds[-1] if layout.focus in lacking else layout.focus,
+        )
 
     def holds(self, now: State) -> bool:
         """Whether the chosen heads are of this model: another may be chosen whose page is not drawn
@@ -327,8 +376,6 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
     # what a click on the map's title does with its head: `inside` opens it, `off` switches it off
     # or on
     payload["acts"] = ["inside", "off"] if drawn and source.has_model else []
-    if source.name.startswith(f"{models.LANGUAGE}/"):
-        payload["acts"] = payload["acts"][1:]
     payload["fade"] = scene.fade and look.kind != "encoder"
     if payload["choice"] and look.kind == "cross":
         payload["choice"]["first"] = (
@@ -357,7 +404,7 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         glosses=glosses,
         tour=tour,
         claim=claim,
-        sides=strips.sides,
-        n_given=strips.n_given,
+        sides=opened.sides,
+        n_given=opened.n_given,
         shades=strips.shades,
     )

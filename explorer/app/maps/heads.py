@@ -37,7 +37,7 @@ from explorer.linked.view.feeds import (
     whole_feed,
 )
 from explorer.linked.view.home import Layout
-from explorer.linked.view.wire import Feed, Legend, TilesFeed
+from explorer.linked.view.wire import BarsFeed, Feed, Legend, TilesFeed
 from transformer.config import AttentionKind, Head
 
 SAMPLE = "aer"  # the one statistic that this sentence alone cannot give; it comes from `heads.json`
@@ -130,6 +130,15 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
 def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
     matrix."""
+    drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row_feed(look)}
+    drawn |= drawn_otherwise(look, now, fade)
+    if look.is_windowed:
+        drawn["whole"] = whole_feed(look.opened.key, look.kind, look.whole(), look.axes, now.scale)
+    return drawn
+
+
+def row_feed(look: HeadSelection) -> BarsFeed:
+    """The cursor's row of the head, as bars."""
     kind = look.kind
     key = look.opened.key
     view = look.read()
@@ -146,7 +155,15 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     )
     row["hue"] = kind
     row["joins"] = True
-    drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row}
+    return row
+
+
+def drawn_otherwise(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
+    """The feed that draws the head in another way than as a map, if the visitor wants one."""
+    kind = look.kind
+    key = look.opened.key
+    view = look.read()
+    drawn = dict[str, Feed]()
     off = is_off(look.opened.translation, kind, look.head)
     if now.show == "lines":
         views = _with_others(look, now, view)
@@ -162,8 +179,6 @@ def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
         if off:
             lists = switched_off(lists, view)
         drawn["strongest"] = lists
-    if look.is_windowed:
-        drawn["whole"] = whole_feed(key, kind, look.whole(), look.axes, now.scale)
     return drawn
 
 

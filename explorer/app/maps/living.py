@@ -8,6 +8,7 @@ from dataclasses import replace
 from explorer.app.address import State
 from explorer.app.maps.looking import lacking
 from explorer.app.server import examples, runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.linked.living.index import index
 from explorer.linked.living.known import Known, Measuring
@@ -61,7 +62,7 @@ def living_pages(
             view, each = now, opened
             if number != (now.sentence or 0) + 1:
                 view = replace(now, target=None, changes=(), source=None)
-                run_key = runs.key_of(view, opened.source, text)
+                run_key = RunKey.of(view, opened.source, text)
                 run = runs.translate(run_key, whole=True)
                 each = View(run_key, run, examples.example_of(opened.source, text))
                 view = replace(view, step=each.opening.step)

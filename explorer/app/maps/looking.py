@@ -28,10 +28,13 @@ from explorer.lenses.words.reading import (
 from explorer.lenses.words.together import rows_of
 from explorer.linked.view.events import Cursor
 from explorer.linked.view.feeds import window_around
-from transformer.config import AttentionKind, Head, TransformerConfig
+from transformer.config import AttentionKind, Head, Side
 from transformer.run import Translation
 from transformer.text.words import Group
 from transformer.view import AuditReport, HeadMap, HeadView, Window
+
+SELF_ATTENTION = {"encoder", "decoder"}
+"""Kinds of attention that Transformers have, and recurrent networks lack."""
 
 
 @dataclass(frozen=True)
@@ -203,11 +206,8 @@ def lacking(opened: View, measure: str) -> str | None:
         return None
     if not opened.source.has_model:
         return NEEDS_MODEL
-    if not isinstance(opened.translation.config, TransformerConfig) or "cross" not in opened.kinds:
-        return (
-            "What keys carried and did is measured in Transformers that translate; the maps show "
-            "weights."
-        )
+    if SELF_ATTENTION.isdisjoint(opened.kinds):
+        return "What keys carried and did is measured in Transformers; the maps show weights."
     if opened.run_key.changes:
         return (
             "What keys carried and did is measured in a run without changes; the maps show weights."
@@ -215,16 +215,22 @@ def lacking(opened: View, measure: str) -> str | None:
     return None
 
 
-def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
-    """The row and column (from 0) of the cursor, by kind.
+def cursor_at(opened: View, state: State) -> dict[Side, int]:
+    """The position (from 0) of the cursor in each stack of the model.
 
-    A source not chosen follows cross-attention.
+    A source token that was not chosen follows cross-attention.
     """
     step = state.step or 0
     source = state.source or 0
-    sites = opened.translation.config.sites
     if state.source is None and "cross" in opened.kinds:
         assert state.cross is not None
         source = runs.followed(opened.translation, state.cross)[step]
-    at = {"encoder": source, "decoder": step}
+    places: dict[Side, int] = {"encoder": source, "decoder": step}
+    return {side: places[side] for side in opened.translation.config.stacks}
+
+
+def cells_of(opened: View, state: State) -> dict[str, tuple[int, int]]:
+    """The row and column (from 0) of the cursor, by kind."""
+    at = cursor_at(opened, state)
+    sites = opened.translation.config.sites
     return {str(kind): (at[site.query_side], at[site.key_side]) for kind, site in sites.items()}

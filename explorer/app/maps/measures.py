@@ -30,7 +30,7 @@ def of_run(
 
     Raises as the measure.
     """
-    translator = opened.source.translator()
+    translator = opened.source.load()
     first = translator if "translator" in signature(lens).parameters else translator.model
     return lens(first, retraced(opened), *arguments, **({"tell": tell} if tell else {}))
 
@@ -101,7 +101,7 @@ def of_cell(
     names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}
     record = run.trace.layer(kind, chosen[0])
     cuts = [(lenses.Cut(AttentionKind(kind), (key,), way, *chosen, row),) for way in WAYS]
-    effects = lenses.Effects(opened.source.translator(), run).of(cuts)[:, step].tolist()
+    effects = lenses.Effects(opened.source.load(), run).of(cuts)[:, step].tolist()
     return [
         ("score", number(float(head.scores[row, key]), ".3f"), score_rule(record)),
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),

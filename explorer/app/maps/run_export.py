@@ -155,7 +155,7 @@ def _run(opened: View, now: State) -> None:
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
     if run.source_tokens:
         known = opened.source.has_model
-        model = opened.source.translator().model if known else None
+        model = opened.source.load().model if known else None
         files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
     sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
@@ -166,7 +166,7 @@ def _run(opened: View, now: State) -> None:
     if path is not None and opened.source.has_model and run.source_tokens:
         from explorer.linked.live.page import live, why_not  # PyTorch is there, as the model is
 
-        translates = not why_not(opened.source.translator(), path)
+        translates = not why_not(opened.source.load(), path)
     if path is not None and translates:
         files["A page that translates"] = "live.html", "text/html", lambda: live(path).encode()
     longest = max(len(run.source_tokens), len(run.target_tokens))

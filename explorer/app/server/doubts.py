@@ -42,7 +42,7 @@ def may_search(run_key: RunKey, greedy: Translation) -> bool:
 @remembered(64)
 def by_beam(run_key: RunKey, *, greedy: Translation) -> Job[Better]:
     """The search as work, beside what greedy search wrote; KeyError if the model only writes."""
-    model = run_key.source.translator()
+    model = run_key.source.load()
     results = list[Better]()
 
     def work(tell: Tell) -> None:

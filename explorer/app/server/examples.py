@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from explorer.app.address.kinds import AS_ONE
+from explorer.app.address.kinds import AS_ONE, LINE
 from explorer.app.address.session import FORMER
 from explorer.app.address.state import State
 from explorer.app.server import hosted
@@ -33,6 +33,15 @@ MOST_SENTENCES = 40
 _once = cache(read_examples)  # of the usual file, which is shipped and never changes
 OFFERED = 4
 """Number of sequences of a task on offer."""
+BEGINNINGS = {
+    "agreement": "The books on the table",
+    "a story": "When I was a child, I",
+    "a condition": "If it rains tomorrow,",
+    "repetition": "Tom likes Mary. Mary likes",
+}
+"""Texts to start from for every model that continues a text, by what they show."""
+NOTHING = {"from nothing": ""}
+"""Another, for a model that begins by itself."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +100,9 @@ def of(source: Source | None) -> Samples:
 
 def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]:
     """Texts to start from by their labels, with a text's prompt if it has one; the first opens."""
+    if source is not None and source.task == "continue":
+        begins = getattr(source.stated, "starts_with_token", True)
+        return BEGINNINGS | NOTHING if begins else BEGINNINGS
     samples = of(source)
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]
@@ -110,10 +122,12 @@ def prompt_of(source: Source | None, text: str) -> str:
 
 
 def text_on(source: Source | None, text: str | None) -> str:
-    """The visitor's text, or the one that opens first for a model."""
-    if text is not None:
+    """The visitor's text, in one line unless it is continued, or the one that opens first."""
+    if text is None:
+        return next(iter(offered(source).values()))
+    if source is not None and source.task == "continue":
         return text
-    return next(iter(offered(source).values()))
+    return LINE.read(text)
 
 
 class Passage(NamedTuple):

@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from weakref import WeakValueDictionary
 import transformer
 from explorer.app.address import session
 from explorer.app.address.encodings import ENCODINGS
+from explorer.app.address.kinds import Moves
 from explorer.app.address.parameters import parse
+from explorer.app.address.state import State
 from explorer.app.server import examples, hosted, hub_models, memory
 from explorer.app.server.loading import Loading
 from explorer.app.server.run_key import RunKey
@@ -33,7 +35,6 @@ from transformer.config import (
     SCORE_RULES,
     AttentionKind,
     Head,
-    LanguageModelConfig,
     ModelConfig,
 )
 from transformer.exports.record import TraceFileError
@@ -42,7 +43,6 @@ from transformer.hub.files import hub_title, size
 from transformer.run import Translation
 from transformer.storage.description import Description, parameter_count
 from transformer.storage.files import PYTORCH, SAFETENSORS
-from transformer.text.typed import clean
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "models"
@@ -55,7 +55,7 @@ RECURRENT = "recurrent"
 """Folder of the recurrent models, which differ only in the score of their attention."""
 LANGUAGE = "language"
 """Folder of the language models."""
-FOLDERS = (LANGUAGE, "", TWINS, RECURRENT)
+FOLDERS = ("", LANGUAGE, TWINS, RECURRENT)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
 WEIGHTS = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth"})
 """How names of files end that hold weights, ours or those of others."""
@@ -125,13 +125,6 @@ class ModelHandle(Source):
                 if sizes := [path.stat().st_size for path in self.path.glob(f"{name}*.{suffix}")]:
                     return sum(sizes)
         return 0
-
-    @Fact
-    def writes(self) -> bool:
-        """Whether it is a language model: it reads no source, so it translates nothing."""
-        with suppress(ValueError, OSError):
-            return isinstance(config_in(self.path), LanguageModelConfig)
-        return False
 
     @Fact
     def description(self) -> Description | None:
@@ -228,7 +221,7 @@ class ModelHandle(Source):
         if not (first or loading.done):  # the one who loads before all others waits for nothing
             progress(0, self.waits)
             loading.wait()
-        load = partial(transformer.load_translator, self.path, continues=self.writes)
+        load = partial(transformer.load_translator, self.path, task=None)
         return self._home.get(self, load, lambda: progress(0, self.waits))
 
 
@@ -267,26 +260,26 @@ class Imported(Source):
         raise ValueError(NEEDS_MODEL)
 
     @property
-    def selection(self) -> dict[str, str | None]:
+    def selection(self) -> Moves:
         """Values of the state that show this run."""
         run = self.translation
         forced = run.method == "forced"
-        return {
-            "text": run.source_text,
-            "decode": "greedy" if forced else parse({"decode": [run.method]})[0].decode,
-            "target": run.text if forced else None,
-        }
+        decode = "greedy" if forced else parse({"decode": [run.method]})[0].decode
+        if self.task == "continue":
+            written = len(run.target_tokens) - run.n_given
+            text = run.text if forced else run.prompt
+            return {"text": text, "decode": decode, "write": 0 if forced else written}
+        target = run.text if forced else None
+        return {"text": run.source_text, "decode": decode, "target": target}
 
     def run_of(self, run_key: RunKey) -> Translation:
         """The run; ValueError if something else is asked for, or changes: they belong to the
         file."""
-        wanted = self.selection
-        target = None if wanted["target"] is None else clean(wanted["target"])
-        held = clean(wanted["text"] or ""), wanted["decode"], target, ()
-        if held != (run_key.text, run_key.decode, run_key.target, run_key.changes):
+        state = State(**self.selection)
+        held = RunKey.of(state, self, state.text or "")
+        if replace(held, drawing=run_key.drawing) != run_key:
             raise ValueError(
-                "An imported file holds one run only: choose a model on the left to translate "
-                "anything else."
+                "An imported file holds one run only: choose a model on the left for anything else."
             )
         return self.translation
 
@@ -361,23 +354,13 @@ def changed(path: Path) -> int:
     return 0
 
 
-def catalogue() -> dict[str, ModelHandle]:
-    """The models of this machine by name: bundled ones and those trained here, which write in the
-    folder of language models and translate in those of twins; then cached ones of the Hub."""
+def available() -> dict[str, ModelHandle]:
+    """The models of this machine by name, the one that opens first at the front: bundled ones,
+    those trained or put here, cached ones of the Hub."""
     models = dict[str, ModelHandle]()
     for name, path in (*_on_disk(), *hub_models.cached().items()):
-        model = _handle(name, path, changed(path))
-        if _is_in_place(model):
-            models.setdefault(name, model)
+        models.setdefault(name, _handle(name, path, changed(path)))
     return models
-
-
-def _is_in_place(model: ModelHandle) -> bool:
-    """Whether a model does what those of its folder do."""
-    folder = model.name.rpartition("/")[0]
-    if is_gguf(model.path):
-        return model.writes and folder in ("", LANGUAGE)
-    return folder not in FOLDERS or not folder or model.writes == (folder == LANGUAGE)
 
 
 def unlisted() -> dict[str, str]:
@@ -385,18 +368,13 @@ def unlisted() -> dict[str, str]:
     sentence."""
     reasons = dict[str, str]()
     for name, path in _folders():
-        model = _handle(name, path, changed(path))
-        if not is_model(path):
-            if name in FOLDERS:
-                continue
-            kinds = _weights_in(path)
-            if GGUF_SUFFIX in kinds:
-                reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
-            elif kinds:
-                reasons[name] = model.problem
-        elif not _is_in_place(model):
-            does = "is a language model" if model.writes else "holds a model that translates"
-            reasons[name] = model.problem or f"{name} {does}: this folder is for other models."
+        if is_model(path) or name in FOLDERS:
+            continue
+        kinds = _weights_in(path)
+        if GGUF_SUFFIX in kinds:
+            reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
+        elif kinds:
+            reasons[name] = _handle(name, path, changed(path)).problem
     return reasons
 
 
@@ -426,15 +404,14 @@ def _folders() -> Iterator[tuple[str, Path]]:
         yield from sorted(paths, key=lambda pair: _ORDER.get(pair[0], len(_ORDER)))
 
 
-def available() -> dict[str, ModelHandle]:
-    """The models that translate, by name; the one that opens first is the first."""
-    return {name: source for name, source in catalogue().items() if not source.writes}
-
-
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
     """The twins of a folder by name, such as `positions/rotary`: in the usual order, then the
-    others."""
-    return {name: source for name, source in available().items() if name.startswith(f"{folder}/")}
+    others. A model that reads no source is nobody's twin."""
+    return {
+        name: source
+        for name, source in available().items()
+        if name.startswith(f"{folder}/") and source.task != "continue"
+    }
 
 
 def find(name: str) -> Source:
@@ -443,7 +420,7 @@ def find(name: str) -> Source:
         if name not in session.visit().files:
             raise KeyError(name)
         return Imported(name)
-    return catalogue()[name]
+    return available()[name]
 
 
 def known(name: str | None) -> Source | None:

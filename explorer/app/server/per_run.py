@@ -10,7 +10,7 @@ from torch import Tensor
 
 from explorer.app.server import hosted
 from explorer.app.server.run_key import Drawing, RunKey
-from explorer.app.server.runs import search, so_far, translate
+from explorer.app.server.runs import longest, search, so_far, translate, typed
 from explorer.app.server.source import Progress, Source
 from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.app.server.view import View
@@ -40,12 +40,12 @@ rearranged = Recent[Any](64).get
 @remembered(8, bytes_of)
 def retraced(opened: View) -> Translation:
     """The same translation with its residual stream, from a second pass over the translation."""
-    return retrace(opened.source.translator(), opened.translation)
+    return retrace(opened.source.load(), opened.translation)
 
 
 def inside(opened: View, kind: str, chosen: Head, row: int) -> InsideHead:
     """One query (from 0) of one head (layer and head, from 0), step by step."""
-    model = opened.source.translator().model
+    model = opened.source.load().model
     return look_inside(model, retraced(opened), (kind, *chosen), row, opened.translation)
 
 
@@ -68,7 +68,9 @@ def copies(
 def untrained(opened: View, seed: int) -> Translation:
     """The same source and target tokens through a model of the same shape with fresh weights."""
     run = opened.translation
-    return untrained_twin(opened.source.translator(), seed).force(run.source_text, run.target_ids)
+    model = opened.source.load()
+    whole = model.whole(run.target_ids, run.start_id)
+    return untrained_twin(opened.source.load(), seed).force(run.source_text, whole)
 
 
 @remembered(64)
@@ -86,7 +88,7 @@ def batch(source: Source, texts: tuple[str, ...]) -> tuple[Translation, ...]:
     ValueError if a text is empty or too long.
     """
     hosted.check(*texts)
-    model = source.translator()
+    model = source.load()
     texts = tuple(source.addressed(text, None) for text in texts)
     longest = max(len(model.ids(text)) + 1 for text in texts)
     if longest > LONGEST_IN_BATCH:
@@ -103,26 +105,28 @@ def searched(run_key: RunKey, rules: SearchRules, progress: Progress) -> Transla
 
     ValueError if the text cannot be translated, or a change does not hold in a search.
     """
-    if rules == run_key.source.translator().rules:
+    if rules == run_key.source.load().rules:
         run = translate(run_key, progress, whole=True)
     else:
         hosted.check(run_key.text, decode=run_key.decode)
         run = _searched(run_key, rules, progress=progress)
     assert run.tree is not None
-    for count, piece in enumerate(run.tree.stream_greedy(), start=1):
-        progress(*so_far(count, piece))
+    pieces = list[str]()
+    for piece in run.tree.stream_greedy():
+        pieces.append(piece)
+        progress(*so_far(pieces))
     return run
 
 
 @remembered(16, bytes_of)
 def _searched(run_key: RunKey, rules: SearchRules, *, progress: Progress) -> Translation:
-    return search(run_key.source.translator(), run_key, rules, progress)
+    return search(run_key.source.load(), run_key, rules, progress)
 
 
 @remembered(64, bytes_of)
 def branched(search: View, node: int) -> Translation:
     """The run of a node of a search's tree, from a pass over its tokens."""
-    return retrace(search.source.translator(), search.translation, Capture(), node)
+    return retrace(search.source.load(), search.translation, Capture(), node)
 
 
 @remembered(32)
@@ -135,9 +139,11 @@ def drawn(run_key: RunKey, drawing: Drawing, seeds: range, *, tell: Tell) -> Dra
             tell(done / len(seeds))
             yield seed
 
-    translate = partial(
-        run_key.source.translator().translate, run_key.text, interventions=run_key.changes
-    )
+    model = run_key.source.load()
+    options = longest(model, run_key)
+    text = typed(model, run_key)
+    options["interventions"] = run_key.changes
+    translate = partial(model.translate, text, **options)
     return draw(translate, drawing.sampling(), steps_done())
 
 
@@ -145,11 +151,11 @@ def drawn(run_key: RunKey, drawing: Drawing, seeds: range, *, tell: Tell) -> Dra
 def filtered(opened: View) -> tuple[FilteredStep, ...]:
     """The distributions of the steps of a sample, before and after temperature, top-k and top-p."""
     sampling = opened.run_key.drawing.sampling()
-    return filtered_steps(opened.source.translator(), opened.translation, sampling)
+    return filtered_steps(opened.source.load(), opened.translation, sampling)
 
 
 @remembered(64, lambda shown: shown.features.nbytes)
 def lesson(opened: View) -> TrainingView:
     """A pair as training shows it to the model as it is, without changes."""
     run = opened.translation
-    return shown_lesson(opened.source.translator(), run.source_text, run.target_ids)
+    return shown_lesson(opened.source.load(), run.source_text, run.target_ids, run.start_id)

@@ -12,12 +12,11 @@ from weakref import WeakKeyDictionary
 
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
-from explorer.app.address.state import State
 from explorer.app.server import examples, hosted, models
 from explorer.app.server.models import Imported
 from explorer.app.server.queue import place, turns
-from explorer.app.server.run_key import USUAL, Drawing, RunKey
-from explorer.app.server.source import NOBODY, Progress, Source
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.source import NOBODY, Progress
 from explorer.app.server.stores import Recent, bytes_of, remembered
 from explorer.figures.base import labels
 from explorer.linked.view import strips
@@ -25,40 +24,23 @@ from transformer.config import AttentionKind, Head
 from transformer.exports.maps import MappedRun, load_maps
 from transformer.run import DecodeStep, Translation
 from transformer.storage.description import model_digests
-from transformer.text.typed import clean
+from transformer.text import words
+from transformer.text.chat import Message
 
 if TYPE_CHECKING:  # the first picture is drawn without PyTorch
     from transformer.decoding import SearchRules
+    from transformer.requests import Options
     from transformer.translator import Translator
 
-MORE, LONGEST = 40, 200
-"""Most tokens that a language model writes after a prompt, and of a text that a visitor gives
-it."""
+LONGEST = 1_024
+"""Most tokens of a text that is continued or read, as of a source."""
+SHOWN = 160
+"""Most letters of an output that is being written which are shown."""
 LONG_SEARCH = 2_000
 """Hypotheses × most tokens of the output up to which a search starts at once."""
 _runs = Recent[Translation](64, bytes_of)
 _texts = Recent[str](4096)
 _followed: WeakKeyDictionary[Translation, dict[Head, Sequence[int]]] = WeakKeyDictionary()
-
-
-def key_of(state: State, source: Source, text: str) -> RunKey:
-    """The run that a state asks for."""
-    drawing = USUAL
-    if state.decode.startswith(SAMPLE):
-        drawing = drawing_of(state)
-    return RunKey(
-        source=source,
-        text=source.addressed(clean(text), state.language),
-        decode=state.decode,
-        target=None if state.target is None else clean(state.target),
-        changes=state.changes,
-        drawing=drawing,
-    )
-
-
-def drawing_of(state: State) -> Drawing:
-    """Settings with which a state draws samples."""
-    return Drawing(state.temperature, state.top_k, state.top_p)
 
 
 def translate(run_key: RunKey, progress: Progress = NOBODY, whole: bool = False) -> Translation:
@@ -111,12 +93,7 @@ def _decode(
 ) -> Translation:
     """The translation, made now; on a hosted instance, one with its trace is noted."""
     begun = time.perf_counter()
-    if (
-        run_key.decode.startswith(BEAM)
-        and run_key.target is None
-        and capture
-        and not model.continues
-    ):
+    if run_key.decode.startswith(BEAM) and run_key.target is None and capture:
         run = search(model, run_key, model.rules, progress)
     else:
         run = _last(_stream(model, run_key, capture), progress)
@@ -134,11 +111,8 @@ def _stream(
 ) -> Iterator[DecodeStep | Translation]:
     """The steps of a run and the run; only this one if its output is given."""
     how: dict[str, Any] = {"capture": capture, "interventions": run_key.changes}
-    if model.continues and (count := len(model.ids(run_key.target or run_key.text))) > LONGEST:
-        raise ValueError(f"The text has {count:,} tokens; this page reads at most {LONGEST}.")
     if run_key.target is not None:
-        texts = (run_key.target,) if model.continues else (run_key.text, run_key.target)
-        return iter([model.force(*texts, **how)])
+        return iter([model.force(run_key.text, run_key.target, **how)])
     way, _, number = run_key.decode.partition("-")
     if way == SAMPLE.removesuffix("-"):
         how["sample"] = run_key.drawing.sampling(int(number))
@@ -148,9 +122,41 @@ def _stream(
             "length_offset": rules.length_offset,
             "tree": True,
         }
-    if model.continues:
-        how["max_length"] = min(count + MORE, model.config.max_positions)
-    return model.stream(run_key.text, beam_size=int(number) if f"{way}-" == BEAM else 1, **how)
+    beam_size = int(number) if f"{way}-" == BEAM else 1
+    how |= longest(model, run_key)
+    if not run_key.chat:
+        return model.stream(run_key.text, beam_size=beam_size, **how)
+    steps = model.stream(typed(model, run_key), beam_size=beam_size, **how)
+    return (_with_roles(model, step, run_key) for step in steps)
+
+
+def _with_roles(
+    model: Translator, step: DecodeStep | Translation, run_key: RunKey
+) -> DecodeStep | Translation:
+    return model.with_roles(step, _turns(run_key)) if isinstance(step, Translation) else step
+
+
+def _turns(run_key: RunKey) -> list[Message]:
+    return [{"role": "user", "content": run_key.text}]
+
+
+def typed(model: Translator, run_key: RunKey) -> str:
+    """The text that a model reads: as it was typed, or as a turn of a conversation."""
+    return model.prompted(_turns(run_key)) if run_key.chat else run_key.text
+
+
+def longest(model: Translator, run_key: RunKey) -> Options:
+    """The option that limits what follows a text; none for a translation, whose model limits it.
+
+    ValueError if the text alone is too long.
+    """
+    if not model.continues:
+        return {}
+    count = len(model.ids(typed(model, run_key)))
+    if count > LONGEST:
+        raise ValueError(f"The text has {count:,} tokens; this page reads at most {LONGEST:,}.")
+    given = count - (not model.config.starts_with_token)
+    return {"max_length": min(max(0, given) + run_key.write, model.config.max_positions)}
 
 
 def search(
@@ -166,7 +172,10 @@ def search(
     beam_size = int(run_key.decode.removeprefix(BEAM))
     from transformer import requests  # PyTorch is there, as the model is
 
-    limit = requests.Request(model, run_key.text, interventions=run_key.changes).limit
+    options = longest(model, run_key)
+    text = typed(model, run_key)
+    options["interventions"] = run_key.changes
+    limit = requests.Request(model, text, **options).limit
     with ExitStack() as turn:
         if beam_size * limit > LONG_SEARCH:
 
@@ -177,20 +186,24 @@ def search(
         return _last(_stream(model, run_key, True, rules), progress)
 
 
-def so_far(count: int, token: str) -> tuple[float, str]:
-    """How far an output of some tokens has come, as a share and in words.
+def so_far(pieces: Sequence[str]) -> tuple[float, str]:
+    """How far an output has come, as a share and in words, with its end.
 
     No one knows its length.
     """
-    text = f"{labels.counted(count, 'token')} so far, the last one {labels.piece(token)}"
-    return min(0.98, 1 - 0.98**count), text
+    text = words.spelled(pieces)
+    end = text if len(text) <= SHOWN else f"…{text[1 - SHOWN :]}"
+    share = min(0.98, 1 - 0.98 ** len(pieces))
+    return share, f"{labels.counted(len(pieces), 'token')} so far: {end}"
 
 
 def _last(stream: Iterator[DecodeStep | Translation], progress: Progress) -> Translation:
-    for count, step in enumerate(stream, start=1):
+    pieces = list[str]()
+    for step in stream:
         if isinstance(step, Translation):
             return step
-        progress(*so_far(count, step.token))
+        pieces.append(step.token)
+        progress(*so_far(pieces))
     raise AssertionError("a stream ends with the translation")
 
 

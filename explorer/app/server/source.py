@@ -143,26 +143,24 @@ class Source(ABC):
         """The header of the model's card; an empty one if this is a file."""
         return Header() if self.path is None else self.beside(read_header)
 
-    def translator(self) -> transformer.Translator:
-        """The model if it translates; KeyError if it is a language model. Further as `load`."""
-        model = self.load()
-        if model.continues:
-            raise KeyError(self.name)
-        return model
-
     @Fact
     def sizes(self) -> dict[str, Head]:
         """Number of layers and heads by kind."""
         return self.config.sizes
 
     def kind(self, wanted: str | None) -> str:
-        """The kind of attention asked for; cross-attention if it is none of the model's."""
-        return wanted if wanted in self.sizes else "cross"
+        """The kind of attention asked for; if it is none of the model's, the last of its own."""
+        return wanted if wanted in self.sizes else [*self.sizes][-1]
 
     @property
     def task(self) -> str:
-        """What it does with a text: `translate`, or `write` what the text asks for."""
+        """What it does with a text: `translate` it, `write` what it asks for, or `continue` it."""
         return getattr(self.stated, "task", "translate")
+
+    @property
+    def chats(self) -> bool:
+        """Whether it answers in conversations, as far as is known without loading it."""
+        return self.resident and bool(self.load().chat_template)
 
     @property
     def prompts(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
     KeyError if the model only writes.
     """
     gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
-    return survey_job(source.translator(), lines, gold)
+    return survey_job(source.load(), lines, gold)
 
 
 @remembered(2, lambda runs: sum(map(bytes_of, runs)))
@@ -89,7 +89,7 @@ def runs_of(source: Source, lines: tuple[Line, ...]) -> list[Translation]:
     runs = list[Translation]()
     for line in lines[:RUN]:
         with suppress(InputError):
-            runs.append(line.run(source.translator(), residual=True))
+            runs.append(line.run(source.load(), residual=True))
     return runs
 
 
@@ -114,7 +114,7 @@ def survey_job(
         if result() is None:
             raise JobError(
                 "None of these sentences shows anything of the heads: each is too long for the "
-                "model, or its translation is empty. Open a file with others."
+                "model, or its output is empty. Open a file with others."
             )
 
     return Job("survey", surveyor.total, work, result, queue)

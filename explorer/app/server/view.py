@@ -64,6 +64,19 @@ class View:
         """The kinds of attention that the run has, in the order of its model's table."""
         return tuple(map(str, self.translation.config.sites))
 
+    @property
+    def sides(self) -> dict[str, str]:
+        """What the strips of tokens are called that the run has: a text that is continued is one."""
+        if "encoder" in self.translation.config.stacks:
+            return {"source": "source", "target": "target"}
+        return {"target": "text"}
+
+    @property
+    def n_given(self) -> int:
+        """How many tokens of the output a prompt gave; none of a run whose output was read."""
+        run = self.translation
+        return 0 if run.method == "forced" else run.n_given
+
     def tokens(self, candidates: bool = False) -> list[str]:
         """The pieces of the run, with those that were candidates or without."""
         run = self.translation
@@ -96,10 +109,13 @@ class View:
 
 @remembered(64)
 def word_alignment(opened: View) -> WordAlignment:
-    """Glosses by the best aligner, and the step at which the head that opens first agrees with
-    it."""
-    if AttentionKind.CROSS not in opened.translation.config.sites:
-        return WordAlignment()
+    """Glosses by the best aligner, and the step at which the head that opens first agrees with it.
+
+    Without a source there are none, and what the model wrote itself opens first.
+    """
+    run = opened.translation
+    if AttentionKind.CROSS not in run.config.sites:
+        return WordAlignment(min(opened.n_given, len(run.target_tokens) - 1))
     return tell(opened.translation, opened.source.aligner, opened.source.default_heads["cross"])
 
 
@@ -108,5 +124,7 @@ def forced(opened: View, target: tuple[int, ...]) -> Translation | None:
     """The changed model on the target ids of another run; None if a change contradicts them."""
     run_key = opened.run_key
     with suppress(InterventionError):
-        return opened.source.translator().force(run_key.text, target, interventions=run_key.changes)
+        model = opened.source.load()
+        whole = model.whole(target, opened.translation.start_id)
+        return model.force(run_key.text, whole, interventions=run_key.changes)
     return None

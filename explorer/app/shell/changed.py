@@ -13,6 +13,7 @@ from explorer.app.controls import plain
 from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
+from explorer.figures.base.tasks import WORDS
 from explorer.linked.living.beside import OF_TOKENS, in_words
 from transformer.config import Head
 from transformer.interventions import Intervention, ablate
@@ -156,8 +157,8 @@ def keep_first(count: int) -> None:
 
 
 def written_by(run: Translation) -> str:
-    """What a run's output is: a translation if it has a source, otherwise a text."""
-    return "translation" if run.source_tokens else "text"
+    """What a run's output is: a translation, or a text."""
+    return WORDS[run.config.task].output
 
 
 def verdict(before: Translation, after: Translation) -> str:

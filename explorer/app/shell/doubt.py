@@ -13,6 +13,7 @@ from explorer.app.server.doubts import BEAM_SIZE, Better
 from explorer.app.server.jobs import Job
 from explorer.app.server.view import View
 from explorer.figures.base import labels
+from explorer.figures.base.tasks import WORDS
 from explorer.lenses.words.doubt import mean_log_prob
 
 _KEY = "doubt"
@@ -64,7 +65,7 @@ def unsure(opened: View) -> str:
     mean = mean_log_prob(run.log_probs)
     if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
         return ""
-    output = "translation" if opened.source.task == "translate" else "text"
+    output = WORDS[opened.source.task].output
     percents, usual = (labels.percent(math.exp(value)) for value in (mean, limit))
     return f"This {output} may be wrong: {percents} for a token, where over {usual} is usual."
 

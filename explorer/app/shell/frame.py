@@ -29,7 +29,7 @@ def open_page(
     """The first line of every page: reads the address and sets up the page."""
     pictures().clear()
     if adopts:
-        session.adopt(sitemap.PAGES[page].sort)
+        session.adopt()
     now = session.current()
     facts = {"characters": len(now.text or ""), "changes": len(now.changes), "decode": now.decode}
     hosted.log("page", page=page, section=now.view, **facts)
@@ -60,7 +60,9 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
     """Draws the heading, what the page is for (at home, with its model), and links to pages beside
     it."""
     entry = sitemap.PAGES[page]
-    purpose = entry.purpose if source is None or source.task == "translate" else sitemap.WRITES
+    purpose = entry.purpose
+    if source is not None:
+        purpose = sitemap.PURPOSES.get(source.task, purpose)
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         paragraph = f'<p title="{purpose}">{purpose}</p>'
         st.html(

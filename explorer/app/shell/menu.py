@@ -4,18 +4,16 @@ Streamlit opens a page with the query that the server sent with the link, whatev
 So the query is constant, and means "keep this session's state" (`address/session.py`): a step of
 the cursor sends no link again. `linked_view/menu.js` writes the full address into the
 `href`, for new tabs and copies; `page/words.js` lists the words of the glossary that the
-page uses.
+page uses, and `page/enter.js` lets Enter run the model in a field of several lines.
 """
 
-from pathlib import Path
 from typing import Literal
 
 import streamlit as st
 
 from explorer.app.address import session, sitemap
-from explorer.app.address.pages import TRANSLATE
 from explorer.app.address.parameters import KEEP
-from explorer.app.address.state import HERE, SHARED, places
+from explorer.app.address.state import HERE, SHARED
 from explorer.app.server import models, studies
 from explorer.app.server.models import KINDS
 from explorer.linked.served import imported
@@ -24,6 +22,7 @@ _SCRIPTS = f"""
 export default async ({{ data, parentElement }}) => {{
   (await {imported("linked_view/menu.js")}).keep({{ data: data[0] }});
   (await {imported("page/words.js")}).begin(parentElement);
+  await {imported("page/enter.js")};
 }};
 """
 _addresses = st.components.v2.component("menu_addresses", js=_SCRIPTS, isolate_styles=False)
@@ -82,17 +81,6 @@ def draw() -> None:
         with st.container(key="inside-links"):  # clicked by the maps (`acts.js`)
             for kind in KINDS:
                 link("inside_a_head", f"Inside: {kind}", kind=kind)
-        sorts = {
-            Path(sitemap.script(name)).stem: page.sort
-            for name, page in sitemap.PAGES.items()
-            if page.sort != TRANSLATE
-        }
         shared = [name for name in SHARED if name not in HERE]
-        facts = {
-            "query": KEEP,
-            "shared": shared,
-            "place": places(),
-            "sorts": sorts,
-            "steady": session.CARRIED,
-        }
+        facts = {"query": KEEP, "shared": shared, "steady": session.CARRIED}
         _addresses(key="menu-addresses", data=[facts])

@@ -44,13 +44,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         return None
     name = now.model or ""
     if name not in names:
-        if name in models.catalogue():  # it writes: what translates is among the names
-            session.notice(
-                f"{name} is a language model: it opens on the page Language model. "
-                f"{names[0]} is shown."
-            )
-            name = names[0]
-        elif is_name(name):
+        if is_name(name):
             suggest(name)
             away = f"{name} is not on this machine, so {names[0]} is shown."
             session.notice(f"{away} Download {name} from the Hub, on the left.")

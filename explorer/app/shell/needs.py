@@ -18,22 +18,21 @@ PAGES = {
 
 def tell_lack(
     source: Source,  # the model, or the open file
-    needs: Sequence[str],  # the kinds of attention without which the page has nothing to show
+    needs: Sequence[str],  # the kinds of attention that a page can show; none if it shows more
 ) -> bool:
-    """Says in a sentence that a model lacks what the page shows, and leads to what it has.
+    """Says in a sentence that a model lacks all that the page shows, and leads to what it has.
 
     Returns:
-        Whether the model lacks any of them. A damaged model is reported when its sentence is
+        Whether the model lacks all of them. A damaged model is reported when its sentence is
             opened.
     """
     try:
         has = source.sizes
     except (ValueError, OSError):
         return False
-    lacking = [kind for kind in needs if kind not in has]
-    if not lacking:
+    if not needs or any(kind in has for kind in needs):
         return False
-    inform(plain(sentence(source, lacking)))
+    inform(plain(sentence(source, needs)))
     for kind in has:
         st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
     return True

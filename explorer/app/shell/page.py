@@ -19,10 +19,11 @@ def open_sentence_page(
     controls: Callable[[State], None] | None = None,
     changes: changed.Holds = changed.every,  # which changes hold on the page
     tell: changed.Tell = changed.show_changes,  # draws what is said about changes
-    kinds: Sequence[str] = (),  # the kinds of attention without which the page has nothing to show
-    # the target that a model is given if the visitor gives none, by model and text; None if it
-    # writes its own
-    target: Callable[[Source, str | None], str | None] = lambda source, text: None,
+    kinds: Sequence[
+        str
+    ] = (),  # the kinds of attention that the page can show, of which it needs one
+    # the state with what a model is given to read, where the page does not let it write
+    given: Callable[[Source, State], State] = lambda source, state: state,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
 ) -> View | None:
@@ -44,8 +45,7 @@ def open_sentence_page(
                 controls(now)
         if not needs.tell_lack(source, kinds):
             wanted = replace(now, changes=tuple(filter(changes, now.changes)))
-            target_text = wanted.target or target(source, wanted.text)
-            opened = sentence.open_sentence(source, replace(wanted, target=target_text))
+            opened = sentence.open_sentence(source, given(source, wanted))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)

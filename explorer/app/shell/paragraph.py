@@ -12,6 +12,7 @@ from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE
 from explorer.app.controls import part
 from explorer.app.server import examples, runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.linked.served import imported
 
@@ -75,7 +76,7 @@ def _translations(
     for i in (*range(at, len(sentences)), *range(at)):
         if not source.resident:
             break
-        run_key = runs.key_of(
+        run_key = RunKey.of(
             now if i == at else replace(now, target=None, changes=()), source, sentences[i]
         )
         try:

@@ -4,7 +4,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls.pickers import slide
-from explorer.app.server import runs
+from explorer.app.server.run_key import Drawing
 
 _TOP_KS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1_000)
 _ALL = 0
@@ -18,7 +18,7 @@ _TOP_P = "Draws from the fewest tokens whose probabilities reach p together; 1 k
 
 def popover(now: State) -> None:
     """A button that says how samples are drawn, and opens the controls."""
-    label = str(runs.drawing_of(now))
+    label = str(Drawing.of(now))
     with st.popover(label, type="tertiary", icon=":material/tune:", key="sampling-settings"):
         for draw in CONTROLS:
             draw(now)

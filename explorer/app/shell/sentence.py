@@ -2,35 +2,23 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import AS_ONE, SAMPLE
+from explorer.app.address.state import SHARED
 from explorer.app.controls import options, pickers, plain, refusal
 from explorer.app.controls.pickers import choose
 from explorer.app.server import examples, hosted, models, runs
 from explorer.app.server.hosted import TIMES
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.app.shell.fitting import fit_chosen, fit_heads, fit_position
-
-
-class _Words(NamedTuple):
-    """What the box says."""
-
-    label: str
-    noun: str
-    does: str  # the button
-
-
-_WORDS = {
-    "translate": _Words("Sentence to translate", "sentence", "Translate"),
-    "write": _Words("Text to go by", "text", "Write"),
-}
-"""By what the model does with a text."""
+from explorer.figures.base import labels
+from explorer.figures.base.tasks import WORDS
 
 
 def new_text(text: str | None) -> None:
@@ -54,15 +42,18 @@ def sentence_box(
 ) -> None:
     """Draws the box for the sentence, the way of decoding unless the page decides it, the button."""
     text = examples.text_on(source, now.text)
-    words = _WORDS["translate" if source.task == "translate" else "write"]
+    words = WORDS[source.task]
     widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
     box, *middle, button = st.columns(widths, vertical_alignment="bottom")
     with box:
-        st.text_input(
-            words.label,
+        field = st.text_input
+        if source.task == "continue":  # it may read line breaks; `page/enter.js` runs it on Enter
+            field = partial(st.text_area, height="content")
+        field(
+            words.field,
             text,
             label_visibility="collapsed",
-            placeholder=f"Type a {words.noun} and press Enter",
+            placeholder=words.hint,
             **session.control("text", text, new_text),
         )
     if way is not None:
@@ -88,7 +79,46 @@ def below_box(source: Source, now: State) -> None:
             st.caption(f":material/warning: {refusal(problem)}", width="content")
         if now.target is None:
             draw_again(now)
-        own_translation(now, source)
+        if source.task == "continue":
+            continuation(source, now)
+        else:
+            own_translation(now, source)
+
+
+def continuation(source: Source, now: State) -> None:
+    """Draws how many tokens follow the text, and whether it is said to a chat model."""
+    label = f"Writes {labels.counted(now.write, 'token')}" if now.write else "Only reads the text"
+    with st.popover(label, type="tertiary"):
+        st.number_input(
+            "Tokens to write, at most",
+            *(SHARED["write"].kind.ends or ()),
+            value=now.write,
+            step=1,
+            help="With 0 the model reads the text and writes nothing: how probable is each token?",
+            **session.control("write", now.write, _take_write),
+        )
+    if source.chats and now.write:
+        st.toggle(
+            "As a chat",
+            now.chat,
+            help="The text is what somebody says to the model, in the form that it was trained on.",
+            **session.control("chat", now.chat, _take_chat),
+        )
+
+
+def _stop(run_key: RunKey, n_tokens: int) -> None:
+    """Ends what a model writes after so many tokens, those of the prompt among them."""
+    model = run_key.source.load()
+    n_given = len(model.ids(runs.typed(model, run_key)))
+    session.change(write=max(1, n_tokens - n_given), **session.RUN)
+
+
+def _take_write(count: int) -> None:
+    session.change(write=count, **session.RUN)
+
+
+def _take_chat(chat: bool) -> None:
+    session.change(chat=chat, **session.FRESH)
 
 
 def prompts(source: Source, now: State) -> None:
@@ -113,11 +143,15 @@ def draw_again(now: State) -> None:
 
 
 def own_translation(now: State, source: Source | None = None) -> None:
-    """A popover for the visitor's own translation or text, which is then forced through the
-    model."""
+    """A popover for the visitor's own output, which is then forced through the model.
+
+    Nothing for a text that is continued: it is its own output, and the page's field holds it.
+    """
     source = source or models.known(now.model)
+    if source is not None and source.task == "continue":
+        return
     target = now.target
-    noun = "translation" if source is None or source.task == "translate" else "text"
+    noun = WORDS["translate" if source is None else source.task].output
     label = f"Use your own {noun}" if target is None else f"Your own {noun} is in use"
     with st.popover(label, type="tertiary"):
         st.text_input(
@@ -157,11 +191,11 @@ def open_sentence(source: Source, now: State) -> View | None:
     sentences, text = examples.passage(source, now)
     if len(sentences) > 1:
         _notice_sentences(len(sentences), now)
-    does = "Translating" if source.task == "translate" else "Writing"
     try:
         hosted.check(now.text, now.target, times=TIMES)
-        run_key = runs.key_of(now, source, text)
-        with waiting.telling(does) as progress:
+        run_key = RunKey.of(now, source, text)
+        stop = partial(_stop, run_key) if source.task == "continue" else None
+        with waiting.telling(WORDS[source.task].doing, stop) as progress:
             translation = runs.translate(run_key, progress)
     except (ValueError, OSError) as error:
         st.error(refusal(error), icon=":material/error:")

@@ -85,21 +85,32 @@ def progress(
 @contextmanager
 def telling(
     does: str,  # what the model does, such as `Translating`
+    # what a click on *Stop* does, which gets the number of tokens so far; None: it goes to its end
+    stop: Callable[[int], None] | None = None,
 ) -> Iterator[Progress]:
     """Tells the visitor, in one place on the page, how far a run of a model has come, while it
     runs."""
     place = st.empty()
+    button = st.empty()
     last = time.monotonic()
+    steps = 0
 
     def tell(share: float, text: str) -> None:
-        nonlocal last
+        nonlocal last, steps
         if not share:  # it waits for something
             place.progress(0, plain(text))
-        elif time.monotonic() - last > _PROGRESS_EVERY:
-            last = time.monotonic()
-            place.progress(share, f"{does}: {plain(text)}")
+            return
+        steps += 1
+        if time.monotonic() - last <= _PROGRESS_EVERY:
+            return
+        last = time.monotonic()
+        place.progress(share, f"{does}: {plain(text)}")
+        if stop is not None:
+            # drawn anew with the number that a click will report
+            button.button("Stop", "telling.stop", on_click=stop, args=(steps,))
 
     try:
         yield tell
     finally:  # also after a refusal
         place.empty()
+        button.empty()

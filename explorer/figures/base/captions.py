@@ -71,9 +71,7 @@ QUANTITIES = {
     "effect": _EFFECT,
     "effect_on_all": replace(
         _EFFECT,
-        caption=_EFFECT.caption.replace(
-            "|Δ log p|", "Σ|Δ log p| of all tokens of the translation", 1
-        ),
+        caption=_EFFECT.caption.replace("|Δ log p|", "Σ|Δ log p| of all tokens of the output", 1),
         hover="Σ|Δ log p| %{customdata[1]:.3f} nats",
         offered=False,
     ),
@@ -193,7 +191,7 @@ def _effect(head: str, key: str, change: float, *, summed: bool) -> list[str]:
     if abs(change) < NO_EFFECT:
         return [f", no single key of {head} makes a difference of {NO_EFFECT} nats."]
     if summed:
-        in_sum = f": log p of the translation's tokens changes by {change:.2f} nats in sum."
+        in_sum = f": log p of the output's tokens changes by {change:.2f} nats in sum."
         return [f", {head} is missed most without ", key, in_sum]
     direction = "less" if change < 0 else "more"
     nats = f"{direction} probable, Δ log p {labels.number(change, '+.2f')} nats."

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import plotly.graph_objects as go
@@ -34,28 +35,31 @@ class Box:
 
 
 def diagram(
-    encoder: Sequence[Box],
-    decoder: Sequence[Box],
-    times: tuple[str, str],
+    columns: Sequence[Sequence[Box]],
+    times: Sequence[str],
     selected: str,
     feeds: str,
 ) -> go.Figure:
-    """Encoder on the left, decoder on the right, from the bottom up, as in the paper's figure 1."""
+    """The stacks from the bottom up, side by side; the last reads the one before it at `feeds`.
+
+    As in the paper's figure 1.
+    """
     shapes = list[Spec]()
     notes = list[Spec]()
     targets = list[tuple[float, float, str]]()
-    for x, boxes, count in zip(_COLUMNS, (encoder, decoder), times, strict=True):
+    for x, boxes, count in zip(_COLUMNS, columns, times, strict=False):
         shapes += _stack(x, boxes, selected)
         notes += _texts(x, boxes, count, selected)
         for y, box in enumerate(boxes):
             targets += [(x + shift, y, box.part) for shift in np.linspace(-0.5, 0.5, _TARGETS)]
-    shapes.append(_feeding(len(encoder), [box.part for box in decoder].index(feeds)))
+    for boxes, reading in pairwise(columns):
+        shapes.append(_feeding(len(boxes), [box.part for box in reading].index(feeds)))
     xs, ys, parts = zip(*targets, strict=True)
     marker = {"symbol": "square", "size": 24, "color": "rgba(0,0,0,0)"}
-    rows = max(len(encoder), len(decoder))
+    rows = max(map(len, columns))
     return plot.figure(
         [plot.points(xs, ys, customdata=parts, marker=marker, hoverinfo="none")],
-        plot.HIDDEN | {"range": [-1.0, 3.2]},
+        plot.HIDDEN | {"range": [-1.0, _COLUMNS[len(columns) - 1] + 1.2]},
         plot.HIDDEN | {"range": [-0.75, rows - 0.1]},
         SLOT * rows + 30,
         shapes=shapes,

@@ -76,7 +76,7 @@ def control_strip(effect: float, others: Sequence[float], notes: Sequence[str]) 
             ),
             plot.points(list(others), y, marker=grey, **plot.noted(notes[1:])),
         ],
-        _nats("Δ log p of the whole translation, nats", [effect, *others]),
+        _nats("Δ log p of the whole output, nats", [effect, *others]),
         {"range": [-0.5, 0.5], "visible": False, "fixedrange": True},
         96,
         (20, 4, 20, 34),

@@ -80,19 +80,20 @@ def attribution(
     )
 
 
-def by_source(
+def by_key(
     model: Network, run: Translation, step: int, token: int, against: int | None = None
 ) -> Array:
-    """What all heads of cross-attention add to z_A, or z_A − z_B, through each source token (direct
+    """What all heads of the run's last kind add to z_A, or z_A − z_B, through each key (direct
     path).
 
-    Without b_V, which every query gets whatever it reads. Returns (source,) parts in nats;
+    Without b_V, which every query gets whatever it reads. Returns (keys,) parts in nats;
     NotCapturedError, UnmeasuredError and IndexError as ``attribution``.
     """
     direction, _, _ = _direction(model, run, step, token, against)
-    nats = torch.zeros(len(run.source_tokens), dtype=torch.float64)
+    kind = [*run.config.sites][-1]
+    nats = torch.zeros(len(run.labels(kind).keys), dtype=torch.float64)
     for heads, here in _read(model, run, step, direction):
-        if heads.kind is CROSS:
+        if heads.kind is kind:
             nats += (heads.weights()[:, step] * (heads.values(heads.b_v) @ here)).sum(0)
     return read_only(nats.float())
 

@@ -24,7 +24,7 @@ from transformer.config import AttentionKind, ModelConfig
 from transformer.hooks import At, Edit, Hooks
 from transformer.model import EncoderDecoder
 from transformer.run import Translation
-from transformer.text.words import Group, is_special
+from transformer.text.words import Group
 from transformer.trace import Kind
 from transformer.translator import Translator
 from transformer.view import Array, HeadMap, Window, sealed
@@ -54,6 +54,7 @@ class Cut(NamedTuple):
     layer: int | None = None  # in this layer, from 0; None for all
     head: int | None = None  # in this head, from 0; None for all
     query: int | None = None  # for this query, from 0; None for all
+    after: int = -1  # if for all, only for the queries after this one
 
 
 Cuts = Sequence[tuple[int, Cut]]
@@ -84,7 +85,7 @@ def _places(cuts: Cuts, like: Tensor, *ways: Way) -> Tensor:
     places = torch.zeros_like(like, dtype=torch.bool)
     for row, cut in cuts:
         heads = _only(cut.head)
-        queries = _only(cut.query)
+        queries = slice(cut.after + 1, None) if cut.query is None else _only(cut.query)
         places[row, heads, queries, list(cut.keys)] |= cut.way in ways
     return places
 
@@ -116,10 +117,13 @@ class Effects:
     ) -> None:
         """Of a target's ids, or the run's own; UnmeasuredError as ``recorded``."""
         recorded(run)
-        assert isinstance(translator.model, EncoderDecoder)
         self._model = translator.model
         self._target = target or run.target_ids
-        self._source = [*translator.ids(run.source_text), translator.config.eos_id]
+        self._ids = {
+            side: torch.tensor([ids], device=translator.device)
+            for side, ids in translator.ids_of(run).items()
+        }
+        self._ids["decoder"][0, 1:] = torch.tensor(self._target[:-1])
         (self.base,) = self._log_probs()
         """(target,) float32: log-probability of every token without a change, in nats."""
 
@@ -135,25 +139,34 @@ class Effects:
         Without edits, of one run.
         """
         model = self._model
-        device = model.embedding.weight.device
-        src = torch.tensor([self._source], device=device)
-        target = torch.tensor([self._target], device=device)
-        read = torch.tensor([[model.config.bos_id, *self._target[:-1]]], device=device)
-        unchanged = model.encode(src)
-        rows = max(1, AT_ONCE // max(len(self._source), len(self._target)))
+        target = torch.tensor([self._target], device=self._ids["decoder"].device)
+        memory = self._memory()
+        rows = max(1, AT_ONCE // max(ids.shape[1] for ids in self._ids.values()))
         passes = [torch.zeros(0, target.shape[1])]
         for start in range(0, len(runs), rows):
             batch = runs[start : start + rows]
             hooks = Hooks((), edits(batch))
             count = len(batch)
-            memory = unchanged.expand(count, -1, -1)
-            if any(name.startswith("encoder.") for name in hooks.edits):
-                memory = model.encode(src.expand(count, -1), hooks=hooks)
-            features = model.decode(read.expand(count, -1), memory, hooks=hooks).flatten(0, 1)
+            features = self._features(count, hooks, memory).flatten(0, 1)
             log_probs = token_log_probs(model, features, target.expand(count, -1).flatten())
             passes.append(log_probs.view(count, -1).cpu())
             tell((start + count) / len(runs))
         return torch.cat(passes)
+
+    def _memory(self) -> Tensor | None:
+        """(1, source, d_model) what the encoder wrote without a change; None without one."""
+        if not isinstance(self._model, EncoderDecoder):
+            return None
+        return self._model.encode(self._ids["encoder"])
+
+    def _features(self, count: int, hooks: Hooks, memory: Tensor | None) -> Tensor:
+        """(count, target, d_model) the features of a batch; an unchanged memory is not made again."""
+        model = self._model
+        ids = {side: row.expand(count, -1) for side, row in self._ids.items()}
+        changes_encoder = any(name.startswith("encoder.") for name in hooks.edits)
+        if memory is None or changes_encoder or not isinstance(model, EncoderDecoder):
+            return model.read(ids, hooks)
+        return model.decode(ids["decoder"], memory.expand(count, -1, -1), hooks=hooks)
 
     def changed(
         self, runs: Sequence[T], edits: Callable[[Sequence[T]], Edits], tell: Tell = silent
@@ -169,12 +182,14 @@ class Effects:
 def on_difference(
     translator: Translator, run: Translation, step: int, against: int, tell: Tell = silent
 ) -> Array:
-    """Change of z_A − z_B at a step, each source token hidden from all heads of cross-attention.
+    """Change of z_A − z_B at a step, each key of the run's last kind hidden from all its heads.
 
-    A is the token of the step. z_A − z_B = log p_A − log p_B, so the two effects on log p are
-    subtracted. Returns (source,) float32, in nats; UnmeasuredError as ``Effects``.
+    As ``without`` hides. A is the token of the step. z_A − z_B = log p_A − log p_B, so the two
+    effects on log p are subtracted. Returns (keys,) float32, in nats; UnmeasuredError as
+    ``Effects``.
     """
-    cuts = [(Cut(AttentionKind.CROSS, (key,)),) for key in range(len(run.source_tokens))]
+    kind = last_kind(run)
+    cuts = [(without(run, kind, (key,)),) for key in range(len(run.labels(kind).keys))]
     rival = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
     effects = Effects(translator, run).of(cuts, lambda share: tell(share / 2))
     of_rival = Effects(translator, run, rival).of(cuts, lambda share: tell((1 + share) / 2))
@@ -259,34 +274,47 @@ def from_runs(effects: int, series: int = 1) -> str:
     return f"from {series * (effects + 1):,} runs"
 
 
-def source_words(run: Translation) -> tuple[Group, ...]:
-    """The source as words; the last is `</s>`."""
-    last = len(run.source_tokens) - 1
-    end = Group(last, last + 1, run.source_tokens[last], is_special(run.source_tokens[last]))
-    return *reading_groups(run.source_tokens[:last]), end
+def last_kind(run: Translation) -> AttentionKind:
+    """The kind that reads what an output rests on: the last of its model's sites."""
+    return [*run.config.sites][-1]
+
+
+def without(
+    run: Translation,
+    kind: AttentionKind,
+    keys: Sequence[int],  # from 0
+    way: Way = "hidden",
+    layer: int | None = None,  # from 0; None for all
+) -> Cut:
+    """Keys that no query sees; under a causal mask no later query, so that each row has a key."""
+    after = max(keys) if run.config.sites[kind].causal else -1
+    return Cut(kind=kind, keys=tuple(keys), way=way, layer=layer, after=after)
+
+
+def key_words(run: Translation, kind: Kind | None = None) -> tuple[Group, ...]:
+    """The keys of a kind (None: the last of the run) as words, special tokens by themselves."""
+    return reading_groups(run.labels(last_kind(run) if kind is None else kind).keys)
 
 
 def word_effect(
     translator: Translator,
     run: Translation,
-    kind: Kind = "cross",
+    kind: Kind | None = None,  # whose keys are taken away; None for the last kind of the run
     way: Way = "hidden",
     layer: int | None = None,
     tell: Tell = silent,
 ) -> Array:
-    """Δ log p of every token without each source word: all its pieces, in every head.
+    """Δ log p of every token without each word among the keys: all its pieces, in every head.
 
-    Returns (steps, words) float32, in nats; the words are those of ``source_words``.
-    UnmeasuredError as ``Effects``, and if the kind has no source words; IndexError if there is no
-    such layer.
+    Returns (steps, words) float32, in nats; the words are those of ``key_words``. UnmeasuredError
+    as ``Effects``; IndexError if there is no such layer.
     """
     trace = recorded(run)
-    kind = AttentionKind(kind)
-    if kind is AttentionKind.DECODER:
-        raise UnmeasuredError("Source words are keys of the encoder and of cross-attention only.")
+    kind = last_kind(run) if kind is None else AttentionKind(kind)
     if layer is not None:
         trace.layer(kind, layer)
-    cuts = [(Cut(kind, tuple(word.indices), way, layer),) for word in source_words(run)]
+    words = key_words(run, kind)
+    cuts = [(without(run, kind, tuple(word.indices), way, layer),) for word in words]
     return np.asarray(Effects(translator, run).of(cuts, tell).T, np.float32)
 
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from explorer.lenses.targets.filters import most_probable
+from transformer.config import Side
+from transformer.run import Translation
 from transformer.text.kinds import PART
 from transformer.training.loss import projected_loss
 from transformer.translator import Translator
@@ -39,16 +41,23 @@ class TrainingView(NamedTuple):
 
 
 @torch.no_grad()
-def lesson(translator: Translator, text: str, target: Sequence[int]) -> TrainingView:
-    """Shows a model a pair as training does, without dropout.
+def lesson(
+    translator: Translator,
+    text: str,  # the source; empty for a language model
+    target: Sequence[int],  # ids that it should predict
+    first: int | None = None,  # the id that is read before them; None for the start token
+) -> TrainingView:
+    """Shows a model a pair, or a text, as training does, without dropout.
 
     InputError for an empty or too long source.
     """
     config = translator.config
-    device = translator.device
-    source = torch.tensor([[*translator.ids(text), config.eos_id]], device=device)
-    shifted = (config.bos_id, *target[:-1])
-    features = translator.model.features(source, torch.tensor([shifted], device=device))[0]
+    shifted = (config.bos_id if first is None else first, *target[:-1])
+    ids: dict[Side, Sequence[int]] = {"decoder": shifted}
+    if not translator.continues:
+        ids["encoder"] = (*translator.ids(text), config.eos_id)
+    batch = {side: torch.tensor([row], device=translator.device) for side, row in ids.items()}
+    features = translator.model.read(batch)[0]
     log_probs = translator.model.logits(features).float().log_softmax(-1)
     losses = -log_probs[range(len(target)), list(target)]
     best, guesses = log_probs.max(-1)
@@ -64,7 +73,7 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
         Position(**dict(zip(fields, values, strict=True)))
         for values in zip(*fields.values(), strict=True)
     ]
-    free = translator.translate(text, beam_size=1, capture=False)
+    free = _alone(translator, text, len(target), first)
     return TrainingView(
         positions=tuple(positions),
         features=features,
@@ -73,6 +82,14 @@ def lesson(translator: Translator, text: str, target: Sequence[int]) -> Training
         loss=float(losses.double().mean()),
         parting=_parting(target, free.target_ids),
     )
+
+
+def _alone(translator: Translator, text: str, n_target: int, first: int | None) -> Translation:
+    """What the model writes by greedy search; without a source, as many tokens as the target."""
+    if not translator.continues:
+        return translator.translate(text, beam_size=1, capture=False)
+    begins = "" if translator.config.starts_with_token else translator.text([first or 0])
+    return translator.translate(begins, beam_size=1, capture=False, max_length=n_target)
 
 
 def _parting(target: Sequence[int], written: Sequence[int]) -> int | None:

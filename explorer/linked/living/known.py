@@ -131,7 +131,7 @@ class Measuring:
 
     def why(self, run: Translation, step: int) -> str:
         """A ``Why``: the difference of two logits, in words and as tables."""
-        from explorer.lenses.measures.attribution import alti, attribution, by_source
+        from explorer.lenses.measures.attribution import alti, attribution, by_key
         from explorer.lenses.measures.effect import on_difference
 
         retraced = self._retraced(run)
@@ -147,7 +147,7 @@ class Measuring:
         )
         pair = written.token_id, None if rival is None else rival.token_id
         parts = attribution(model, retraced, step, *pair)
-        columns = {"part read there": by_source(model, retraced, step, *pair)}
+        columns = {"part read there": by_key(model, retraced, step, *pair)}
         if rival is not None:
             columns["difference without it"] = on_difference(
                 self.model, retraced, step, rival.token_id

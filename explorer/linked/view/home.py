@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from explorer.figures.base.tasks import WORDS
 from explorer.figures.maps.heatmap import LARGEST as MOST
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
@@ -99,7 +100,7 @@ def next_feed(
 ) -> RaceFeed:
     """The candidates of each step, with the way in which the run chose among them."""
     if run.method == "forced":
-        origin = "your translation, not the model's"
+        origin = f"your {WORDS[run.config.task].output}, not the model's"
     elif drawing and run.method.startswith("sample-"):
         origin = f"decoding: {run.method}, {drawing}"
     else:

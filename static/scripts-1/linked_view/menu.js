@@ -13,26 +13,18 @@ const TOUCHES = ["pointerover", "pointerdown", "focusin", "contextmenu"];
 
 let shared = []; // parameters that all pages read; any other belongs to one page
 let query = {}; // what the server sent with every link
-let place = []; // parameters that belong to models of one sort
 let steady = []; // parameters that a lesson keeps
-let sorts = {}; // the sort of models by page, for pages that show another sort than most
 
 // The parameters of a query whose names a rule keeps.
 export function carried(search, keeps) {
   return new URLSearchParams([...new URLSearchParams(search)].filter(([name]) => keeps(name))).toString();
 }
 
-// The sort of models that a page shows.
-export const sortOf = (path, known) => known[path.split("/").pop()] ?? "";
-
 // What a link itself says of the other page, such as its section: parameters that one page alone reads.
 const named = (given) => carried(given, (name) => !shared.includes(name) && !(name in query));
 
 // The parameters that a link to another page keeps.
-function travels(link) {
-  const elsewhere = sortOf(link.pathname, sorts) !== sortOf(location.pathname, sorts);
-  return [...shared.filter((name) => !(elsewhere && place.includes(name))), ...FRAMED];
-}
+const travels = () => [...shared, ...FRAMED];
 
 // Whether the address only passes the state on; the server's answer replaces it.
 function passing() {
@@ -60,14 +52,14 @@ function sent(link) {
 
 // The query of a link that opens a step of a lesson, and of every other link.
 function step(link) {
-  const kept = travels(link);
+  const kept = travels();
   const stays = steady.filter((name) => kept.includes(name));
   return stepped(location.search, sent(link), stays);
 }
 
 function other(link) {
   const [, given] = link.getAttribute("href").split("?");
-  const kept = travels(link);
+  const kept = travels();
   return [carried(location.search, (name) => kept.includes(name)), named(given)].filter(Boolean).join("&");
 }
 
@@ -113,5 +105,5 @@ document.addEventListener("click", clicked, true);
 replacePassing();
 
 export function keep({ data }) {
-  ({ shared, query, place, sorts, steady } = data);
+  ({ shared, query, steady } = data);
 }

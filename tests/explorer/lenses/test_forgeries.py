@@ -231,8 +231,8 @@ TABLE: dict[str, Row] = {
         DECODER,
     ),
     "by source": Row(
-        lambda b, k: lenses.by_source(b.model, b.run, *b.asked),
-        lambda b, k: second.by_source(b),
+        lambda b, k: lenses.by_key(b.model, b.run, *b.asked),
+        lambda b, k: second.by_key(b),
         (*ORDER, SIGN),
         CROSS,
     ),
@@ -326,5 +326,5 @@ def test_the_formulas_give_the_same_and_notice_what_is_forged(bench: Bench, name
 
 def test_every_measure_has_a_row():
     source = Path(__file__).read_text()
-    measures = [name for name in lenses.__all__ if name[0].islower() and name != "source_words"]
+    measures = [name for name in lenses.__all__ if name[0].islower() and name != "key_words"]
     assert [name for name in measures if f"lenses.{name}(" not in source] == []

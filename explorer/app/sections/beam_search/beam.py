@@ -10,10 +10,17 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import BEAM
-from explorer.app.address.page_values import OFFSETS, PENALTIES, BeamSearch, Maps, Tree
+from explorer.app.address.page_values import OFFSETS, PENALTIES, BeamSearch, Tree
 from explorer.app.controls import pickers, plain, say
 from explorer.app.maps.explorer import changes
-from explorer.app.sections.beam_search.tree import Branched, choose, outputs, picture, view
+from explorer.app.sections.beam_search.tree import (
+    Branched,
+    choose,
+    first_step,
+    outputs,
+    picture,
+    view,
+)
 from explorer.app.server import per_run
 from explorer.app.server.hosted import Bounds
 from explorer.app.server.run_key import USUAL
@@ -55,7 +62,7 @@ Text = Callable[[Sequence[int]], str]
 
 def show(opened: View, now: State) -> None:
     values = now.values(BeamSearch)
-    rules, text = opened.source.translator().rules, opened.source.translator().text
+    rules, text = opened.source.load().rules, opened.source.load().text
     most = int(Bounds.from_environment().beam)
     beam = min(rules.beam_size if rules.beam_size > 1 else USUAL_BEAM, most)
     if now.decode.startswith(BEAM):
@@ -79,7 +86,7 @@ def show(opened: View, now: State) -> None:
 
     greedy, nodes = tree.greedy, tree.nodes
     first = pickers.window(
-        now.values(Maps).first, STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
+        first_step(opened, now), STEPS, max(tree.nodes[-1].step + 1, len(greedy.tokens)), "steps"
     )
     branches = branches_of(tree, text, range(first, first + STEPS))
     if session.visit().silent is not None:

@@ -7,13 +7,13 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import SAMPLE
-from explorer.app.address.page_values import Maps, Sampling, Tree
+from explorer.app.address.page_values import Sampling, Tree
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.maps.looking import Looks
-from explorer.app.sections.beam_search.tree import choose, outputs, picture, view
+from explorer.app.sections.beam_search.tree import choose, first_step, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
-from explorer.app.server.run_key import USUAL, RunKey
+from explorer.app.server.run_key import USUAL, Drawing, RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base import labels
@@ -37,7 +37,7 @@ def show(opened: View, now: State) -> None:
     values = now.values(Sampling)
     first = first_seed(now)
     seeds = range(first, first + values.draws)
-    drawing = runs.drawing_of(now)
+    drawing = Drawing.of(now)
     settings(now, seeds)
     run_key = replace(opened.run_key, target=None, decode="greedy", drawing=USUAL)
     with waiting.progress(f"Drawing {values.draws} samples", stop="sampling.stop") as tell:
@@ -61,7 +61,7 @@ def show(opened: View, now: State) -> None:
         greedy=(greedy.target_ids, greedy.target_tokens, [step.log_prob for step in greedy.steps]),
         lost="greedy search; no sample takes it",
         chosen=chosen,
-        first=min(now.values(Maps).first or 0, max(0, nodes[-1].step + 1 - STEPS)),
+        first=min(first_step(opened, now), max(0, nodes[-1].step + 1 - STEPS)),
         run=greedy,
         caption=caption,
         more={"seeds": [" ".join(seeds_of(node.samples, seeds)) for node in nodes]},
@@ -135,7 +135,7 @@ def all_samples(draws: Draws, seeds: range) -> None:
     samples = [translations[i] for i in order]
     columns: dict[str, list[object]] = {
         "seed": [seeds[i] for i in order],
-        "translation": [draw.text for draw in samples],
+        "output": [draw.text for draw in samples],
         "tokens": [len(draw.target_tokens) for draw in samples],
         "Σ log p": [sum(draw.log_probs) for draw in samples],
     }
@@ -175,7 +175,7 @@ def summary(draws: Draws, seeds: range, greedy: Translation) -> str:
     texts = [translation.text for translation in draws.translations]
     best = draws.translations[draws.best]
     different = len(set(texts))
-    wrote = f"{different} different translations" if different > 1 else "1 translation"
+    wrote = f"{different} different outputs" if different > 1 else "1 output"
     same = texts.count(greedy.text)
     drew = f"{same} draws write" if same > 1 else f"{same or 'no'} draw writes"
     return (

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.page_values import Maps
 from explorer.app.controls import Table, panel, seen
 from explorer.app.maps import display
 from explorer.app.maps.explorer import Scene, explorer, offered
@@ -19,13 +20,11 @@ from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.pages.search import Beside, Branch, search_tree
 from explorer.linked.view.feeds import race_feed
-from explorer.linked.view.home import Layout
+from explorer.linked.view.home import HOME
 from transformer.beam import TokenTree, TreeNode
 from transformer.run import Translation
 
-LAYOUT = Layout(
-    "search", "home", ("source", "target"), ("cross", "encoder", "decoder", "next"), "cross"
-)
+LAYOUT = replace(HOME, view="search")
 Take = Callable[[int], object]
 SEEING = (
     "The attention of the chosen output, as far as it had come: one pass over its tokens, which "
@@ -52,6 +51,12 @@ def choose(nodes: Sequence[TreeNode], place: int) -> None:
     """Takes a token of a tree, and moves the cursor to its step."""
     if 0 <= place < len(nodes):
         session.change(node=place, step=nodes[place].step, source=None)
+
+
+def first_step(opened: View, now: State) -> int:
+    """The first step that is drawn, if the tree is long enough: the first after a prompt."""
+    first = now.values(Maps).first
+    return opened.n_given if first is None else first
 
 
 def picture(

@@ -105,7 +105,7 @@ class Text:
         """
         run_key, run = opened.run_key, opened.translation
         if gold and run_key.target is not None and run_key.source.has_model:
-            model = run_key.source.translator()
+            model = run_key.source.load()
             target = model.cut(run_key.target, "target").groups()
             return cls(list(model.cut(run_key.text).groups()), list(target))
         return cls(

@@ -101,8 +101,8 @@ def caption(view: SurveyView) -> str:
     survey = view.survey
     values = view.values(view.statistic)
     low, high = (written(end, view.statistic) for end in (values.min(), values.max()))
-    some = f"{survey.forced} with a given translation, the rest translated greedily"
-    how = {survey.sentences: "each with a given translation", 0: "translated greedily"}
+    some = f"{survey.forced} with a given output, the rest decoded greedily"
+    how = {survey.sentences: "each with a given output", 0: "decoded greedily"}
     left_out = ""
     if survey.skipped:
         left_out = f" · {survey.skipped} left out, too long for this model"

@@ -144,7 +144,7 @@ def link_to(
     st.page_link(
         PAGES[kind],
         label=plain(label),
-        help=plain(line.target or "translated greedily"),
+        help=plain(line.target or "decoded greedily"),
         icon=":material/open_in_new:",
         query_params=link(view.now, decode="greedy", **{kind: view.head}, **values),
     )
@@ -361,7 +361,7 @@ def _compares(view: SurveyView, source: Source) -> None:
     runs = _runs(view, source)
     kind = view.kind
     values = view.now.values(HeadFacts)
-    projected = points(source.translator().model, runs, (kind, *view.head))
+    projected = points(source.load().model, runs, (kind, *view.head))
     queries = _of_side(projected, runs, kind, 0)
     keys = _of_side(projected, runs, kind, 1)
     st.markdown(
@@ -467,7 +467,7 @@ def _sunk(
     runs: list[Translation],
     tell: Callable[[float], object],
 ) -> Sink:
-    return sink(source.translator(), runs, place, tell)
+    return sink(source.load(), runs, place, tell)
 
 
 def _rests(view: SurveyView, source: Source) -> None:

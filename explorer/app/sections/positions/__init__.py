@@ -48,6 +48,6 @@ def twin(name: str) -> Translator | None:
     """The model that was trained with an encoding; if it is not here, the page says so."""
     full = f"{models.TWINS}/{name}"
     if (model := models.twins().get(full)) is not None:
-        return model.translator()
+        return model.load()
     inform(f"Its twin would show what this encoding learns, but there is no model {full} here.")
     return None

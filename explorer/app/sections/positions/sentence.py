@@ -104,7 +104,7 @@ def again(runs: Runs, what: tuple[object, ...], compute: Callable[[Translator], 
     """What every twin computes of a rearranged sentence, once; those that refuse are named."""
 
     def once(name: str) -> V:
-        model = models.find(f"{models.TWINS}/{name}").translator()
+        model = models.find(f"{models.TWINS}/{name}").load()
         return rearranged((name, id(model), *what), lambda: compute(model))
 
     with st.spinner("Running again with every twin"):

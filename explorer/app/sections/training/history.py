@@ -41,7 +41,7 @@ def show(opened: View, _now: State) -> None:
         lambda: panels(parts(run), "step"),
         f"Loss{' · BLEU' if bleu else ''} · learning rate · norm of the gradient before clipping, "
         f"against the step · {every}, means over {run.window:,} steps · from the log of this "
-        f"model's training · {opened.source.translator().name}",
+        f"model's training · {opened.source.load().name}",
         lambda: table(run),
         seeing=SEEING,
         sentence=False,

@@ -141,7 +141,7 @@ def parted(lesson: TrainingView) -> str:
     if step is None:
         return (
             "This target is what the model writes on its own, so both ways read the same tokens "
-            "at every step and never part. Give a translation of your own to see them part."
+            "at every step and never part. Give an output of your own to see them part."
         )
     same = f"Both ways read the same tokens up to step {count(step)}. There"
     if step >= len(lesson.positions):

@@ -47,7 +47,7 @@ def show(opened: View, now: State) -> None:
             "position", label, names, place, "step", texts=True, labelled=True, width=260
         )
         pickers.slide("smoothing", "Label smoothing ε", epsilon, take, width=300)
-    at = smoothed(opened.source.translator(), lesson, place, epsilon)
+    at = smoothed(opened.source.load(), lesson, place, epsilon)
     st.markdown(sentence(lesson.positions[place], place, at))
     st.latex(FORMULA % (1 - at.epsilon, at.bare_loss, at.epsilon, at.spread, at.loss))
     rest = f"{at.pieces - len(at.entries):,} others"

@@ -34,7 +34,7 @@ POINTS, WARMUPS = (
 
 def show(opened: View, now: State) -> None:
     values = now.values(Schedule)
-    model = opened.source.translator()
+    model = opened.source.load()
     trained = stated(model.card).options
     paper = TrainingOptions(
         schedule="inverse_sqrt", learning_rate=1.0, warmup=values.warmup

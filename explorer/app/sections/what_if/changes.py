@@ -17,11 +17,12 @@ from explorer.figures.base import labels
 from transformer import interventions as do
 from transformer.config import AttentionKind
 from transformer.interventions import Intervention, Mask
+from transformer.interventions.words import LATER
 
 _MOST = 64  # most words that can be clicked
 _FORCED = (
     "While decoding, later tokens do not exist. So the causal mask can be lifted only over a "
-    "finished translation: the page takes the one without changes and keeps to it."
+    "finished output: the page takes the one without changes and keeps to it."
 )
 
 
@@ -33,11 +34,11 @@ def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
         with st.container(
             horizontal=True, vertical_alignment="center", gap="small", key="changes-given"
         ):
-            st.caption(f"The model reads a given translation: {plain(now.target)}", width="content")
+            st.caption(f"The model reads a given output: {plain(now.target)}", width="content")
             st.button(
-                "Translate again",
+                "Let it write again",
                 type="tertiary",
-                help="Switches off the changes that hold only for a given translation.",
+                help="Switches off the changes that hold only for a given output.",
                 on_click=partial(changed.take, decodable, target=None),
                 key="what-if.decode",
             )
@@ -82,37 +83,54 @@ def lifts(change: Intervention) -> bool:
 
 
 def target_for(opened: View, change: Intervention) -> str | None:
-    """The translation that the model must read with a change: one that lifts the causal mask needs
-    one."""
+    """The output that the model must read with a change: one that lifts the causal mask needs one."""
     own_target = opened.run_key.target
     return unchanged(opened).text if own_target is None and lifts(change) else own_target
 
 
 def add(opened: View) -> None:
-    """Lets the visitor hide a word of the source with a click, or choose another change and add
-    it."""
-    words = labels.names(opened.translation.source_tokens)[:_MOST]
-    hidden = [at for at in range(len(words)) if do.hide(at) in session.current().changes]
+    """Lets the visitor hide a token that was given, or choose another change and add it."""
+    kind = opened.kinds[-1]
+    tokens = opened.translation.labels(kind).keys
+    if opened.translation.config.sites[AttentionKind(kind)].causal:
+        tokens = tokens[: opened.n_given + 1]  # what a run writes may change with it
+    words = labels.names(tokens)[:_MOST]
+    hidden = [at for at in range(len(words)) if hide(kind, at) in session.current().changes]
     st.pills(
-        "Click a word to hide it from cross-attention",
+        f"Click a word to hide it from {_FROM[kind]}",
         range(len(words)),
         format_func=words.__getitem__,
         selection_mode="multi",
         default=hidden,
         width="stretch",
-        **session.control("what-if.words", hidden, _hide, words),
+        **session.control("what-if.words", hidden, partial(_hide, kind), words),
     )
-    if len(opened.translation.source_tokens) > _MOST:
-        st.caption(f"The first {_MOST} tokens; a mask of cross-attention can hide any key.")
+    if len(tokens) > _MOST:
+        st.caption(f"The first {_MOST} tokens; a mask can hide any key.")
     _others(opened)
 
 
-def _hide(chosen: list[int]) -> None:
+_FROM = {"cross": "cross-attention", "decoder": "later tokens", "encoder": "all tokens"}
+"""Who no longer sees a token that is hidden, by the kind that reads it."""
+
+
+def hide(kind: str, token: int) -> Intervention:
+    """A token (from 0) that no head of a kind may read; under a causal mask, no later token."""
+    match kind:
+        case "cross":
+            return do.hide(token)
+        case "decoder":
+            return do.mask(kind, forbid=[(LATER, token)])
+        case _:
+            return do.mask(kind, forbid=[(None, token)])
+
+
+def _hide(kind: str, chosen: list[int]) -> None:
     """Makes the chosen tokens those that are hidden, among the tokens that can be clicked."""
     items = changed.all_of(session.current())
     acting = [listed_change.change for listed_change in items if listed_change.on]
-    new = [change for at in chosen if (change := do.hide(at)) not in acting]
-    over = [do.hide(at) for at in range(_MOST) if at not in chosen]
+    new = [change for at in chosen if (change := hide(kind, at)) not in acting]
+    over = [hide(kind, at) for at in range(_MOST) if at not in chosen]
     stay = [
         listed_change
         for listed_change in items

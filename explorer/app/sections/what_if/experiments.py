@@ -75,19 +75,19 @@ def held_experiment(now: State) -> Experiment | None:
 def _put(source: Source | None, experiment: Experiment) -> Put | None:
     """An experiment with the places of a model; None if the model cannot be asked."""
     with suppress(KeyError, OSError, ValueError):
-        if source and source.heads and not source.translator().cut(experiment.text).notes():
+        if source and source.heads and not source.load().cut(experiment.text).notes():
             return _placed(source, experiment.name, experiment=experiment)
     return None
 
 
 @remembered(64)
 def _placed(source: Source, _name: str, *, experiment: Experiment) -> Put:
-    return experiment.put(source.translator(), source.heads)
+    return experiment.put(source.load(), source.heads)
 
 
 def _said(source: Source, text: str, changes: tuple[Intervention, ...]) -> str:
     """The first of the changes in words, as Markdown; a source token is named by its piece."""
-    translator = source.translator()
+    translator = source.load()
     pieces = translator.pieces(translator.ids(text), "source")
 
     def named(token: re.Match[str]) -> str:

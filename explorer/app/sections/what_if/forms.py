@@ -102,7 +102,7 @@ def _heads(opened: View, context: FieldContext) -> int | None:
 def _by(opened: View, context: FieldContext) -> str:
     ways = {"zero": "zero", "mean": "its mean output", "uniform": "equal weights"}
     ways |= {"previous": "the previous token", "first": "the first token"}
-    if opened.source.translator().means is None:
+    if opened.source.load().means is None:
         del ways["mean"]
     if context["kind"] == "cross":
         del ways["previous"]
@@ -171,7 +171,7 @@ def edit(opened: View) -> Intervention | None:
 def _is_token(opened: View, piece: str) -> bool:
     """Whether a piece is a token of the source."""
     with suppress(InterventionError):
-        opened.source.translator().token_id(piece, "source")
+        opened.source.load().token_id(piece, "source")
         return True
     return False
 
@@ -338,7 +338,7 @@ GROUPS = {
             choose,
             "The model writes this token and goes on from there.",
         ),
-        Sort("forbid a token of the translation", forbid, "The model may not write this token."),
+        Sort("forbid a token of the output", forbid, "The model may not write this token."),
     ),
     "Heads": (
         Sort(

@@ -87,7 +87,7 @@ def compared(_opened: View, _base: int, _other: int, *, pair: Runs) -> RunDiffer
 
 
 def outcome(both: RunDifference) -> str:
-    """Both translations, what differs in bold, and where they part.
+    """Both outputs, what differs in bold, and where they part.
 
     Of a given one, what moved most.
     """
@@ -101,17 +101,15 @@ def outcome(both: RunDifference) -> str:
         token = plain(labels.piece(step.base.token))
         log_p = step.base.log_prob
         return (
-            f":gray[given:] {base}  \nThe translation is given, so it cannot change; the "
+            f":gray[given:] {base}  \nThe output is given, so it cannot change; the "
             "probabilities of "
             f"its tokens can. Most of all “{token}”: {chance(log_p)} as it is, "
             f"{chance(log_p + step.delta_log_p)} changed."
         )
     parted = (
-        ""
-        if both.parting is None
-        else f"The translations part at step {labels.count(both.parting)}."
+        "" if both.parting is None else f"The outputs part at step {labels.count(both.parting)}."
     )
-    what = parted or "The translation stays the same."
+    what = parted or "The output stays the same."
     return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
 
 
@@ -137,7 +135,7 @@ def nats(value: float) -> str:
 
 
 def steps(both: RunDifference, is_forced: bool) -> None:
-    """Δ log p of each token of the unchanged translation."""
+    """Δ log p of each token of the unchanged output."""
     rows, moved = [], []
     for at, step in enumerate(both.steps, start=1):
         token, log_p, delta = step.base.token, step.base.log_prob, step.delta_log_p
@@ -145,12 +143,9 @@ def steps(both: RunDifference, is_forced: bool) -> None:
         before = f"step {at}: {labels.piece(token)}\nas it is: {chance(log_p)}"
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
-    way = (
-        "up to the step at which the runs part, because a change contradicts the unchanged "
-        "translation"
-    )
+    way = "up to the step at which the runs part, because a change contradicts the unchanged output"
     if is_forced:
-        way = "the changed model reads the unchanged translation, so all steps can be compared"
+        way = "the changed model reads the unchanged output, so all steps can be compared"
     total = float(np.nansum(both.delta_log_p))
     size = float(np.nansum(np.abs(both.delta_log_p)))
     summed = f"together {labels.moved(total)} nats"
@@ -167,10 +162,10 @@ def steps(both: RunDifference, is_forced: bool) -> None:
     panel(
         "what-if.delta",
         lambda: delta_bars(moved, both.parting),
-        "Δ log p of each token of the unchanged translation: amber became less probable, purple "
+        "Δ log p of each token of the unchanged output: amber became less probable, purple "
         f"more; {way}; {summed} · {both.base.model}",
         lambda: [names, *rows],
-        heading="##### How probable the unchanged translation is now",
+        heading="##### How probable the unchanged output is now",
     )
 
 
@@ -214,7 +209,7 @@ def control(opened: View, base: Translation) -> None:
     panel(
         "what-if.control",
         lambda: control_strip(effects[0], effects[1:], lines),
-        f"Δ log p of the unchanged translation by “{beside.change}” (bar: "
+        f"Δ log p of the unchanged output by “{beside.change}” (bar: "
         f"{labels.moved(effects[0])}){others}, and by the same change at other heads of the layer "
         f"(dots: {which}); {beside.as_large} of {count} move it as far · {base.model}",
         lambda: [("change", "Δ log p, nats"), *rows],
@@ -225,7 +220,7 @@ def control(opened: View, base: Translation) -> None:
 def _beside(opened: View, base_ids: tuple[int, ...], change: Intervention) -> RandomHeads:
     rest = [acting for acting in opened.run_key.changes if acting != change]
     return random_heads(
-        opened.source.translator(), opened.run_key.text, base_ids, change, rest, seed=SEED
+        opened.source.load(), opened.run_key.text, base_ids, change, rest, seed=SEED
     )
 
 

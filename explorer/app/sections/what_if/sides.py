@@ -13,6 +13,7 @@ from explorer.app.server import models, per_run, runs
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import fitting
+from explorer.app.shell.changed import written_by
 from explorer.figures.base import labels
 from explorer.lenses.what_if.two_runs import Map
 from explorer.lenses.words.reading import Reading, ReadView, read_tokens
@@ -111,7 +112,9 @@ def second_side(first: Side, mode: str, value: Detail, text: str | None) -> tupl
             return "changed", _other_run(look, replace(run_key, changes=()), AS_IT_IS)
     typed = clean(text or usual_text(opened, mode))
     if mode == "forced":
-        forced = _other_run(look, replace(run_key, target=typed), "your translation")
+        forced = _other_run(
+            look, replace(run_key, target=typed), f"your {written_by(opened.translation)}"
+        )
         return opened.translation.method, forced
     other_key = replace(run_key, text=typed, target=None)
     return "your sentence", _other_run(look, other_key, "the other sentence")
@@ -148,7 +151,7 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
     if mode == "forced" and other.kind == "encoder":
         yield "The encoder reads the source alone, and A and B have the same one: nothing can differ."
     elif mode == "forced" and run.text == main_run.text:
-        yield "A and B are the same translation."
+        yield "A and B are the same output."
     elif mode == "model" and value == opened.run_key.model:
         yield "A and B are the same model, so nothing can differ."
     elif mode == "sentence" and run.source_text == main_run.source_text:

@@ -1,11 +1,12 @@
 """The parts of the running model, from its configuration, and the one that is looked at."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from explorer.app.address import State
 from explorer.app.address.page_values import Diagram
 from explorer.app.controls import plain
-from explorer.app.maps.looking import cells_of
+from explorer.app.maps.looking import cursor_at
 from explorer.app.server import per_run
 from explorer.app.server.view import View
 from explorer.figures.base import captions, labels
@@ -25,6 +26,10 @@ SUBLAYERS = {
 }
 
 
+PLACES: dict[Side, str] = {"encoder": "source token", "decoder": "step"}
+"""What a position of each stack is called."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inspected:
     """A part of the model, and the token that passes through it."""
@@ -35,12 +40,16 @@ class Inspected:
     part: str
     layer: int  # from 0, as all places
     title: str  # the part in words, with its layer
-    source: int  # the source token at the cursor
-    step: int  # the decode step
+    places: Mapping[Side, int]  # of the cursor, in each stack
     side: Side  # of the part
     position: int  # that passes through it, on its side
     token_id: int  # of the source, or of what the decoder reads
     token: str  # in a sentence, as Markdown
+
+    @property
+    def step(self) -> int:
+        """The decode step."""
+        return self.places["decoder"]
 
     @property
     def sublayer(self) -> Sublayer:
@@ -58,8 +67,7 @@ class Inspected:
         return merged([*self.run.audit((kind, self.layer)).checks, *checks])
 
     def caption(self, quantity: str) -> str:
-        where = "source token" if self.side == "encoder" else "step"
-        at = f"{where} {labels.count(self.position)}"
+        at = f"{PLACES[self.side]} {labels.count(self.position)}"
         return f"{self.title} · {at} · {quantity} · {named(self.run)}"
 
 
@@ -70,8 +78,8 @@ def named(run: Translation) -> str:
 def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
     """The part of a state, and sentences on what the visitor asked for and the model lacks."""
     wanted = now.values(Diagram)
-    model = opened.source.translator()
-    cells = cells_of(opened, now)
+    model = opened.source.load()
+    places = cursor_at(opened, now)
     known = parts(model.config)
     notes = list[str]()
     name = wanted.part if wanted.part in known else known[0]
@@ -93,14 +101,7 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
                 f"layer {labels.count(last)} is shown."
             )
     run = per_run.retraced(opened)
-    source = cells["encoder"][0]
-    step = cells["cross"][0]
-    if side == "encoder":
-        position = source
-        ids = (*model.ids(run.source_text), model.config.eos_id)
-    else:
-        position = step
-        ids = run.read_ids
+    position = places[side]
     token = plain(captions.quote(run.tokens(side)[position]))
     inspected = Inspected(
         opened=opened,
@@ -109,11 +110,10 @@ def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
         part=name,
         layer=layer,
         title=title,
-        source=source,
-        step=step,
+        places=places,
         side=side,
         position=position,
-        token_id=ids[position],
+        token_id=model.ids_of(run)[side][position],
         token=f"“{token}”",
     )
     return inspected, tuple(notes)
@@ -136,11 +136,16 @@ def in_layer(part: str) -> bool:
     return part.rpartition("-")[2] not in {"embedding", "start", "end", "output"}
 
 
-def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], list[Box]]:
-    """The boxes of encoder and decoder, from the input upwards."""
+ENTRIES: dict[Side, str] = {"encoder": "source-embedding", "decoder": "target-embedding"}
+"""The first part of each stack."""
+
+
+def boxes(config: ModelConfig, adds_positions: bool = True) -> list[list[Box]]:
+    """The boxes of each stack, from the input upwards; the last one ends with the output."""
     columns = list[list[Box]]()
-    entries = ("source-embedding", config.vocab_size), ("target-embedding", config.n_target_pieces)
-    for (side, stack), (entry, pieces) in zip(config.stacks.items(), entries, strict=True):
+    for side, stack in config.stacks.items():
+        entry = ENTRIES[side]
+        pieces = config.vocab_size if side == "encoder" else config.n_target_pieces
         label = f"embedding{' + position' * adds_positions}"
         shape = f"{pieces:,} × {config.d_model:,}"
         column = [Box(entry, label, shape=shape)]
@@ -150,11 +155,11 @@ def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], 
             part = f"{side}-{short}"
             inner = config.inner_width(side)
             width = f"{config.d_model:,}"
-            shape = (
-                f"{config.n_heads} heads × {config.d_head}"
-                if kind
-                else f"{width} → {inner:,} → {width}"
-            )
+            shape = heads_in_words(config) if kind else f"{width} → {inner:,} → {width}"
+            if not kind and config.gated:
+                shape += ", gated"
+            if config.parallel and name != stack.sublayers[0]:
+                shape += ", beside the attention"
             middle = Box(part, label, kind, repeated=True, shape=shape)
             normed = Box(f"{part}-norm", config.norm_name, repeated=True)
             added = Box(f"{part}-add", "+", repeated=True, adds=2 if config.norm == "pre" else 1)
@@ -162,7 +167,14 @@ def boxes(config: ModelConfig, adds_positions: bool = True) -> tuple[list[Box], 
         column += [Box(f"{side}-end", config.norm_name)] if config.norm == "pre" else []
         columns.append(column)
     ends = f"{config.d_model:,} → {config.n_target_pieces:,}"
-    return columns[0], [*columns[1], Box("output", "linear, softmax", shape=ends)]
+    columns[-1].append(Box("output", "linear, softmax", shape=ends))
+    return columns
+
+
+def heads_in_words(config: ModelConfig) -> str:
+    """How many heads an attention has, how wide they are, and how many of keys they share."""
+    shared = "" if config.n_key_heads is None else f", {config.n_key_heads} of keys"
+    return f"{config.n_heads} heads × {config.d_head}{shared}"
 
 
 def parts(config: ModelConfig) -> list[str]:

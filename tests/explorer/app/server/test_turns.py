@@ -20,7 +20,6 @@ from explorer.app.server.jobs import Job, Tell
 from explorer.app.server.loading import Loading
 from explorer.app.server.queue import FairQueue, place
 from explorer.app.server.run_key import USUAL, Drawing, RunKey
-from explorer.app.server.runs import drawing_of, key_of
 from explorer.app.server.surveys import survey_job
 from explorer.lenses.heads.survey import Line
 from transformer import Sampling
@@ -275,17 +274,17 @@ SAMPLED = State(text="one two", decode="sample-3", temperature=1.2, top_k=5, top
 
 def test_how_samples_are_drawn_belongs_to_what_identifies_a_run_but_only_if_some_are() -> None:
     def identity(**changes: object) -> RunKey:
-        return key_of(replace(SAMPLED, **changes), models.find("en-de"), "one two")
+        return RunKey.of(replace(SAMPLED, **changes), models.find("en-de"), "one two")
 
     changes = ({}, {"temperature": 0.5}, {"top_k": None}, {"top_p": None})
     others = [identity(**change) for change in changes]
     assert len({*others}) == len({other.key for other in others}) == 4
     for decode in ("greedy", "beam-4"):
-        plain = key_of(State(text="one two", decode=decode), models.find("en-de"), "one two")
+        plain = RunKey.of(State(text="one two", decode=decode), models.find("en-de"), "one two")
         assert identity(decode=decode) == plain
         assert plain.drawing == USUAL
-    assert drawing_of(SAMPLED).sampling(3) == Sampling(1.2, 5, 0.9, 3)
-    assert drawing_of(State(decode="sample-3")) == USUAL
+    assert Drawing.of(SAMPLED).sampling(3) == Sampling(1.2, 5, 0.9, 3)
+    assert Drawing.of(State(decode="sample-3")) == USUAL
     assert str(Drawing(1.2, 1000, 0.9)) == "temperature 1.2, top-k 1,000, top-p 0.9"
 
 

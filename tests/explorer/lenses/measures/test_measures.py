@@ -195,7 +195,7 @@ EVERY: dict[str, Callable[..., object]] = {
     ),
     "score_parts": lambda model, run: lenses.score_parts(model.model, run, ("cross", 0, 0), 0, 0),
     "value_zeroing": lambda model, run: lenses.value_zeroing(model.model, run, "cross", 0),
-    "by_source": lambda model, run: lenses.by_source(model.model, run, 0, 5),
+    "by_key": lambda model, run: lenses.by_key(model.model, run, 0, 5),
     "on_difference": lambda model, run: lenses.on_difference(model, run, 0, 5),
     "word_effect": lambda model, run: lenses.word_effect(model, run),
 }
@@ -213,7 +213,7 @@ def test_every_measure_refuses_a_recurrent_model_in_one_sentence(
     model = Translator(network, translator.tokenizer, name="recurrent")
     run = model.force("one two three", "two one", capture=Capture(residual=True))
     measures = {name for name in lenses.__all__ if name[0].islower()}
-    assert measures - {"source_words", "compare_runs"} == {*EVERY}
+    assert measures - {"key_words", "compare_runs"} == {*EVERY}
     for ask in (EVERY | OTHERS).values():
         with pytest.raises(
             lenses.UnmeasuredError, match=r"^This measure needs a Transformer[^.]*\.$"

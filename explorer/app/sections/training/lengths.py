@@ -8,22 +8,18 @@ import streamlit as st
 from explorer.app.address import State
 from explorer.app.controls import pickers, seen
 from explorer.app.maps import display
-from explorer.app.maps.explorer import Scene, Strips, explorer
+from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import Looks
-from explorer.app.sections.language_model.generation import KIND, SIDES
 from explorer.app.server.view import View
+from explorer.app.shell import needs
 from explorer.figures.base import labels
 from explorer.figures.base.labels import chance, count
 from explorer.linked.view.feeds import window_around
 from explorer.linked.view.home import Layout
 from transformer.run import Translation
 
-EXAMPLES = {
-    "a sentence": "The cat sat on the mat and looked at me.",
-    "a question": "Do you know what time it is?",
-    "copying": "red blue green, red blue green",
-}
-LAYOUT = Layout("language_lengths", "page", ("target",), (), KIND)
+KIND = "decoder"
+LAYOUT = Layout("training_lengths", "page", ("target",), (), KIND)
 POSITIONS = 12  # most in the table
 SEEING = (
     "Position i compares its query with the keys of all positions up to i. Softmax turns the "
@@ -35,11 +31,6 @@ FORMULA = (
 )
 
 
-def first(run: Translation) -> int:
-    """The step that opens first: the third, as in y₃ = α₃₁v₁ + α₃₂v₂ + α₃₃v₃."""
-    return min(2, len(run.target_tokens) - 1)
-
-
 def note(run: Translation) -> str:
     right = sum(step.token_id == step.alternatives[0].token_id for step in run.steps)
     n = len(run.steps)
@@ -49,8 +40,11 @@ def note(run: Translation) -> str:
     )
 
 
-def show(opened: View) -> None:
+def show(opened: View, now: State) -> None:
+    if needs.tell_lack(opened.source, (KIND,)):
+        return
     run = opened.translation
+    st.caption(note(run))
 
     def above(now: State, looks: Looks) -> None:
         pickers.head_picker(KIND, looks[KIND].head, opened.source)
@@ -63,8 +57,7 @@ def show(opened: View) -> None:
             display.tables(lambda: [looks[KIND].read()])
             seen(SEEING, FORMULA)
 
-    strips = Strips(sides=SIDES)
-    explorer(Scene(LAYOUT, opened, (KIND,), below=below, above=above, beside=beside, strips=strips))
+    explorer(Scene(LAYOUT, opened, (KIND,), below=below, above=above, beside=beside))
 
 
 def positions_table(run: Translation, at: int) -> str:

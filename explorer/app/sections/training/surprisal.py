@@ -6,26 +6,22 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
+from explorer.app.address import State
 from explorer.app.controls import Table, export, plain, seen
-from explorer.app.maps.explorer import Strips
-from explorer.app.sections.language_model.generation import view
+from explorer.app.maps import heads
+from explorer.app.maps.explorer import SIDES_OF, Scene, Strips, explorer
+from explorer.app.maps.looking import Looks
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.labels import chance, piece
 from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
-from explorer.linked.view.feeds import bars_feed
-from explorer.linked.view.wire import Shade
+from explorer.linked.view.feeds import bars_feed, race_feed
+from explorer.linked.view.home import Layout
+from explorer.linked.view.wire import Feed, Shade
 from transformer.run import Translation
 from transformer.training.quality import perplexity
 
-EXAMPLES = {
-    "an odd word": "The man opened the door with a cloud.",
-    "agreement": "The books on the table is old.",
-    "a garden path": "The cat chased by the dog slept.",
-    "word order": "I have never such a thing seen.",
-    "the second time": "The zebra saw the lake, and the lake saw the zebra.",
-}
 SEEING = (
     "Minus the logarithm, to base 2, of the probability that the model gives a token after those "
     "before it: each bit halves it. People read words of higher surprisal more slowly (proposed "
@@ -34,14 +30,10 @@ SEEING = (
 FORMULA = r"s(t_i) = -\log_2 p(t_i \mid t_1 \dots t_{i-1})"
 
 
-def first(run: Translation) -> int:
-    """The step that opens first: that of the most surprising token."""
-    return int(np.argmax(run.surprisals))
-
-
 def note(run: Translation) -> str:
-    step = run.steps[first(run)]
-    bits = run.surprisals[first(run)]
+    at = int(np.argmax(run.surprisals))
+    step = run.steps[at]
+    bits = run.surprisals[at]
     best = step.alternatives[0]
     most = f"Most surprising is “{plain(piece(step.token))}” with {bits:.1f} bits"
     if step.token_id == best.token_id:
@@ -64,8 +56,10 @@ def odds(bits: float) -> str:
     return f"1 in {round(times, -digits):,.0f}" if times >= 10 else f"1 in {times:.1f}"
 
 
-def show(opened: View) -> None:
+def show(opened: View, now: State) -> None:
     run = opened.translation
+    kind = opened.kinds[-1]
+    st.caption(note(run))
     named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
     total = np.array([sum(run.log_probs)])
     words = len(run.text.split())
@@ -91,7 +85,28 @@ def show(opened: View) -> None:
         height=190,
     )
     shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
-    view(opened, "surprisal = −log₂ of its probability", Strips(shades=shades), {"bits": bars})
+    race = race_feed(opened.key, run.steps, "surprisal = −log₂ of its probability", None)
+
+    def layout(now: State, looks: Looks) -> Layout:
+        focus = heads.focus_of(looks[kind], now)
+        plots = ("next", focus, "bits")
+        return Layout("surprisal", "page", SIDES_OF[kind], plots, focus)
+
+    def feeds(now: State, looks: Looks) -> dict[str, Feed]:
+        drawn = heads.drawn_otherwise(looks[kind], now, fade=False)
+        return {"next": race, "bits": bars, **drawn}
+
+    scene = Scene(
+        layout=layout,
+        opened=opened,
+        kinds=(kind,),
+        extra=feeds,
+        fade=False,
+        largest=520,
+        above=lambda now, looks: heads.choose(looks[kind], now, tiles=False),
+        strips=Strips(shades=shades),
+    )
+    explorer(scene)
 
     names, *rows = table(run)
     digits = {

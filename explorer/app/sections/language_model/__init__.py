@@ -1,2 +1,0 @@
-"""The page of the causal language model: generation, surprisal, one prediction at every
-position."""

@@ -1,0 +1,48 @@
+"""What a model does with a text, in words: one table for every page, by the task of its config."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskWords:
+    """Words for a text of one task, and for what a model makes of it."""
+
+    given: str  # what is typed
+    field: str  # the name of the field for it
+    hint: str  # in the empty field
+    does: str  # on the button
+    doing: str  # while the model runs
+    output: str  # what it writes
+    outputs: str  # several of those
+
+
+WORDS = {
+    "translate": TaskWords(
+        given="sentence",
+        field="Sentence to translate",
+        hint="Type a sentence and press Enter",
+        does="Translate",
+        doing="Translating",
+        output="translation",
+        outputs="translations",
+    ),
+    "write": TaskWords(
+        given="text",
+        field="Text to go by",
+        hint="Type a text and press Enter",
+        does="Write",
+        doing="Writing",
+        output="text",
+        outputs="texts",
+    ),
+    "continue": TaskWords(
+        given="text",
+        field="Text to continue",
+        hint="Type a text and press Enter; Shift+Enter begins a line",
+        does="Continue",
+        doing="Writing",
+        output="text",
+        outputs="texts",
+    ),
+}
+"""By `ModelConfig.task`."""
