@@ -434,7 +434,9 @@ def unlisted() -> dict[str, str]:
             reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
         elif kinds:
             reasons[name] = _handle(name, path, changed(path)).problem
-    return reasons | {handle.name: handle.problem for handle in _of_other_programs() if handle.problem}
+    return reasons | {
+        handle.name: handle.problem for handle in _of_other_programs() if handle.problem
+    }
 
 
 def _weights_in(path: Path) -> set[str]:
