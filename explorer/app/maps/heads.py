@@ -12,7 +12,7 @@ from explorer.app.address import State, session
 from explorer.app.address.page_values import Maps
 from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
-from explorer.app.maps import display
+from explorer.app.maps import display, wall
 from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import HeadSelection, Looks, audited
 from explorer.app.maps.run_export import caption_of, run_export
@@ -72,7 +72,7 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
-        plots: tuple[str, ...] = ("overview", focus, "row")
+        plots: tuple[str, ...] = (all_heads(looks[kind]), focus, "row")
         if looks[kind].is_windowed:
             plots += ("whole",)
         return Layout(
@@ -110,6 +110,13 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
     explorer(scene)
 
 
+def all_heads(look: HeadSelection) -> str:
+    """The name of the picture of all heads: one of all, or a wall if they are many."""
+    if wall.is_large(look):
+        return wall.PLOT
+    return "overview"
+
+
 def focus_of(look: HeadSelection, now: State) -> str:
     """The name of the picture of the head, as the visitor wants it drawn."""
     return look.kind if now.show == "matrix" else now.show
@@ -122,7 +129,12 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
         pickers.head_picker(look.kind, look.head, look.opened.source)
         pickers.switch("show", "Draw as", display.SHOWS, now.show)
         display.measure(look.opened, now)
-        display.popover((look.kind,), now, (lambda: tile_pickers(look, now)) if tiles else None)
+        more = None
+        if tiles and not wall.is_large(look):
+            more = partial(tile_pickers, look, now)
+        display.popover((look.kind,), now, more)
+    if tiles and wall.is_large(look):
+        wall.controls(look, now)
     if now.show == "lines":
         display.lines(look, now)
 
@@ -130,7 +142,11 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
 def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
     matrix."""
-    drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row_feed(look)}
+    drawn: dict[str, Feed] = {"row": row_feed(look)}
+    if wall.is_large(look):
+        drawn |= wall.feeds(look, now)
+    else:
+        drawn["overview"] = tiles_feed(look, now)
     drawn |= drawn_otherwise(look, now, fade)
     if look.is_windowed:
         drawn["whole"] = whole_feed(look.opened.key, look.kind, look.whole(), look.axes, now.scale)
