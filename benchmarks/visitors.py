@@ -411,7 +411,7 @@ class Wanderer:
     async def _go(self, session: Session) -> None:
         page, view = self._random.choice(PLACES)
         self._at = f"{page}/{view}"
-        place = {} if page == "language_model" else self._place()
+        place = self._place()
         await session.go(
             page.removeprefix(sitemap.HOME), **({"view": view} if view else {}), **place
         )

@@ -51,7 +51,7 @@ def show() -> None:
     now = session.current()
     file, run = session.visit().sentences, None
     with refusals():
-        if source is not None and not needs.tell_lack(source, ("encoder", "cross")):
+        if source is not None and not needs.tell_lack(source, ("encoder", "decoder")):
             run = run_of(source, lines_of(source, file and file[1], now.language))
     frame.end("heads", now, refused=run is None)
     if source is None or run is None:

@@ -28,6 +28,7 @@ from streamlit.components.v2 import manifest_scanner
 from streamlit.runtime.scriptrunner import script_cache
 from streamlit.testing.v1 import local_script_runner
 
+from transformer.hub import machine
 from transformer.hub.settings import Hub
 from transformer.text.tokenizer import Tokenizer
 from transformer.translator import Translator, load_translator
@@ -35,6 +36,10 @@ from transformer.translator import Translator, load_translator
 torch.set_num_threads(1)
 settings.register_profile("same", derandomize=True, database=None, deadline=None)
 settings.load_profile("same")
+
+# what the programs of whoever runs the tests keep on this machine is none of theirs
+os.environ.pop(machine.OLLAMA_VARIABLE, None)
+machine.OLLAMA_FOLDERS = machine.LM_STUDIO_FOLDERS = ()
 
 MOST_WORKERS = 4
 """Each worker has an app and a browser of its own: about 1.5 GB."""

@@ -8,7 +8,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from transformer.decoding import AnyModel, Hypothesis, finish, numbers
+from transformer.decoding import MOST_LOGITS, AnyModel, Hypothesis, finish, numbers
 from transformer.hooks import Capture
 from transformer.reader import InputError, Reader
 from transformer.requests import Request, begin
@@ -21,8 +21,6 @@ from transformer.translator import Translator
 T = TypeVar("T")
 BATCH_POSITIONS = 4096
 """Most positions of a padded batch of texts, and most tokens of a pass with many changes."""
-MOST_LOGITS = 1 << 22
-"""Logits that are computed at a time."""
 CPU_WIDTH = 8
 """On a CPU, scored batches of an eighth: less padding, and their numbers stay in its caches
 (*measured*)."""

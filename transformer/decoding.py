@@ -29,7 +29,7 @@ AnyModel = EncoderDecoder | LanguageModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
 MOST_LOGITS = 1 << 22
-"""Logits of a prompt that are computed at a time."""
+"""Logits that are computed at a time."""
 BLOCK, FEW_BLOCKS = 256, 64
 """Numbers per block when ``largest`` searches a distribution; up to so many blocks, ``topk`` is
 faster."""
@@ -325,8 +325,6 @@ class DecodingState:
         Because of the causal mask, every step gets the same attention as in step-by-step decoding.
         """
         starts = self.start.tolist()
-        if len(starts) < len(outputs):  # a language model reads several outputs of one request
-            starts = starts * len(outputs)
         inputs = [(start, *ids[:-1]) for start, ids in zip(starts, outputs, strict=True)]
         rows = pad(inputs, self.config.pad_id)
         return self.features(rows.to(self.device), hooks)
@@ -389,6 +387,19 @@ class Node:
     candidates: Candidates | None = field(
         default=None, repr=False
     )  # what else could have come next
+
+    def extended(self, token_id: int, log_prob: float, candidates: Candidates) -> Node:
+        """The output with one more token, ranked by Σ log p."""
+        total = self.total + log_prob
+        return Node(
+            token_id=token_id,
+            step=self.step + 1,
+            log_prob=log_prob,
+            total=total,
+            before=self,
+            score=total,
+            candidates=candidates,
+        )
 
     def chain(self) -> Iterator[Node]:
         """The nodes from the newest token back to the start token."""
@@ -476,18 +487,10 @@ def decode(
             before = nodes[row]
             if before.ended:
                 continue
-            total = before.total + log_probs[row]
-            nodes[row] = Node(
-                token_id=token_id,
-                step=step,
-                log_prob=log_probs[row],
-                total=total,
-                before=before,
-                parent_row=row,
-                ended=(step >= rules.n_given and token_id in ends) or last[row],
-                score=total,
-                candidates=candidates[row],
-            )
+            node = before.extended(token_id, log_probs[row], candidates[row])
+            node.parent_row = row
+            node.ended = (step >= rules.n_given and token_id in ends) or last[row]
+            nodes[row] = node
         yield tuple(nodes)
         step += 1
 
@@ -510,17 +513,8 @@ def given_nodes(state: DecodingState, rules: SearchRules) -> Iterator[Node]:
         candidates = candidates_of(distribution, allowed, only)
         rows = zip(token_ids, log_probs[:, 0].tolist(), candidates, strict=True)
         for token_id, log_prob, of_row in rows:
-            total = node.total + log_prob
-            node = Node(
-                token_id=token_id,
-                step=node.step + 1,
-                log_prob=log_prob,
-                total=total,
-                before=node,
-                score=total,
-                state=NodeState.KEPT,
-                candidates=of_row,
-            )
+            node = node.extended(token_id, log_prob, of_row)
+            node.state = NodeState.KEPT
             yield node
 
 

@@ -15,7 +15,7 @@ from transformer.model import EncoderDecoder, LanguageModel
 from transformer.run import Translation
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
-from transformer.text.words import UNK, unknown_text
+from transformer.text.words import UNK, End, unknown_text
 
 Tokens = str | Sequence[int] | Sequence[str]
 """A text, or all of its tokens as ids or pieces."""
@@ -64,6 +64,11 @@ class Reader:
         if isinstance(self.model, LanguageModel):
             raise TypeError("This is a language model, which cannot translate.")
         return self.model
+
+    @property
+    def ends(self) -> frozenset[int]:
+        """The ids that end an output."""
+        return frozenset({self.config.eos_id, *self.rules.other_ends})
 
     def cut(self, text: str, side: str = "source") -> TokenizedText:
         """A source, a prompt, or an output ("target"), in pieces, without special tokens.
@@ -161,7 +166,10 @@ class Reader:
     def pieces(self, ids: Iterable[int], side: str = "target") -> tuple[str, ...]:
         """The pieces of target or source ids, ``▁`` kept."""
         vocabulary = self.tokenizer.source if side == "source" else self.tokenizer.target
-        return vocabulary.named(ids)
+        numbers = list(map(int, ids))
+        ends = {self.config.eos_id} if side == "source" else self.ends
+        named = zip(numbers, vocabulary.named(numbers), strict=True)
+        return tuple(End(piece) if number in ends else piece for number, piece in named)
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of target ids, without special tokens."""

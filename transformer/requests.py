@@ -276,7 +276,7 @@ class Request:
             self.start = output.ids[0]
             output = replace(output, ids=output.ids[1:], pieces=output.pieces[1:])
         self.output = output
-        self.named = reader.tokenizer.target.named
+        self.named = reader.pieces
         self.values = tuple(options.get("interventions", ()))
         self.functions = options.get("hooks") or {}
         if self.functions:
@@ -538,7 +538,7 @@ class Request:
         ids = tuple(step.token_id for step in steps)
         config = self.config
         free = self.output is None
-        end = ids[-1] in {self.config.eos_id, *self.rules.other_ends}
+        end = ids[-1] in self.reader.ends
         best = [step.alternatives[0] for step in steps if step.alternatives]
         padding = sum(token.excluded and token.token_id == config.pad_id for token in best)
         places = "1 step" if padding == 1 else f"{padding} steps"

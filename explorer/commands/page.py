@@ -1,7 +1,6 @@
 """A run as one HTML file: `python -m explorer page --model DIR "A sentence." --output run.html`."""
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
@@ -14,10 +13,10 @@ from transformer.commands.models import BeamOptions, Device
 from transformer.commands.program import OutputFile
 from transformer.config import LanguageModelConfig
 from transformer.devices import AUTO
+from transformer.families.registry import config_in
 from transformer.interventions import Intervention, read_text
 from transformer.reader import InputError
 from transformer.run import Translation
-from transformer.storage.description import read_config
 from transformer.storage.files import write_atomically
 from transformer.text.pairs import filled_lines
 from transformer.translator import load_language_model, load_translator
@@ -44,7 +43,7 @@ def page(
     """Write a run as one HTML file with every head.
 
     text [TEXT]: text to translate, or to continue
-    model [DIR]: directory of a model, of either sort
+    model [DIR]: directory of a model, of either sort, or a GGUF file
     file: texts, one a line (.gz too)
     output [PATH]: the page; with --file a folder, which gets an index and a page for each text
     place [PLACE]: where the page opens, counted from 1: step=7&cross=3.5
@@ -100,9 +99,7 @@ def page(
 
 def _opened(directory: Path, beam: BeamOptions, device: str) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
-    continues = False
-    with suppress(ValueError):  # models of other families translate
-        continues = isinstance(read_config(directory), LanguageModelConfig)
+    continues = isinstance(config_in(directory), LanguageModelConfig)
     model = (load_language_model if continues else load_translator)(directory, device)
 
     def run(text: str, changes: Sequence[Intervention]) -> Translation:

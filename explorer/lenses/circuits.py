@@ -140,7 +140,7 @@ def sink(
     which: PlacedHead,
     tell: Callable[[float], object] = lambda _: None,
 ) -> Sink:
-    """The sink of a head: `</s>` if it is among the keys, else the first key.
+    """The sink of a head: what ends a text if that is among the keys, else the first key.
 
     Layers count from 0; errors as for ``recorded``.
     """

@@ -72,7 +72,7 @@ PAGES = [
     "glossary",
 ]
 PAGES += ["inside_a_head", "whole_model", "beam_search", "what_if", "explanation", "positions"]
-PAGES += ["lessons", "paper", "training", "recurrent", "language_model", "findings"]
+PAGES += ["lessons", "paper", "training", "recurrent", "findings"]
 PAGES += ["open_file"]
 JUDGED = ("recurrent",)
 BADGE = r"✓|what if, not the model's|formula"

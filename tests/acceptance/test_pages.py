@@ -52,7 +52,8 @@ def test_every_model_opens_on_three_pages(model: str) -> None:
     places = [("", {}), ("cross_attention", {}), ("inside_a_head", {})]
     if model == surface.LANGUAGE:
         places = [
-            ("language_model", {"view": view}) for view in ("generation", "surprisal", "lengths")
+            ("", {}),
+            *(("training", {"view": view}) for view in ("surprisal", "lengths")),
         ]
     for page, address in places:
         at = opened(page, model=model, **address)

@@ -15,7 +15,7 @@ import waiting
 
 from explorer.__main__ import main
 from explorer.linked.live.page import live
-from transformer import Translator, load_translator
+from transformer import Translator, load_language_model, load_translator
 from transformer.interventions import ablate
 
 from .conftest import PHONE, ROOT, Visitor
@@ -129,6 +129,48 @@ def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(
     visitor.ready()
     assert tab.evaluate("typeof hacked") == "undefined"
     assert tab.locator("#view script, #view img, #texts img, #texts script").count() == 0
+
+
+LANGUAGE_MODEL = ROOT / "assets/models/language/lm-en"
+
+
+def test_a_typed_text_is_continued_here_as_python_continues_it(
+    opened: Open, tmp_path: Path
+) -> None:
+    path = tmp_path / "live.html"
+    path.write_text(live(LANGUAGE_MODEL, ["The old house"]), encoding="utf-8")
+    visitor = opened(path.as_uri(), ready=COMPARED)
+    tab = visitor.page
+    assert tab.title() == "lm-en continues texts in this page"
+    told = tab.inner_text("#digest")
+    assert re.search(r"✓ compared: .* with 8 runs .* weights \d\.\de-\d, log p \d\.\de-\d", told)
+    model = load_language_model(LANGUAGE_MODEL, "cpu")
+    run = model.generate("Tom and Mary have")
+    tab.get_by_label("Text to continue").fill("Tom and Mary have")
+    tab.keyboard.press("Enter")
+    shows(visitor, run.text)
+    assert tab.locator("#texts p").count() == 1
+    assert visitor.count() == f"step 1 of {len(run.steps)}"
+    choose(visitor, "decoder", 2, 5)
+    head = run.map("decoder", 2, 5)
+    over(visitor, "decoder", 3, 1)
+    tip = said(visitor).replace("−", "-")
+    score = f"score before the mask {head.scores[3, 1]:.2f}"
+    assert f"weight {head.weights[3, 1]:.3f} · {score}" in tip
+    tab.click("[data-plot=decoder] [data-act=off]")
+    waiting.until(lambda: "Off: decoder, layer 3, head 6." in tab.inner_text("#changes"))
+    changed = model.generate("Tom and Mary have", interventions=[ablate("decoder", 2, 5)])
+    shows(visitor, changed.text)
+    says = f"The text changes; with every head it is “{run.text}”."
+    stays = "The text stays the same."
+    wanted = stays if changed.text == run.text else says
+    assert tab.inner_text("#changes").endswith(wanted)
+    tab.get_by_label("Text to continue").fill("")
+    tab.keyboard.press("Enter")
+    shows(visitor, model.generate("").text)
+    tab.get_by_label("Text to continue").fill("two " * 200)
+    tab.keyboard.press("Enter")
+    waiting.until(lambda: "this page takes at most 128" in tab.inner_text("#status"))
 
 
 HELD = """

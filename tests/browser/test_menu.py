@@ -82,7 +82,7 @@ def test_a_copied_link_holds_the_place_after_another_page_drew_the_menu_again(
 def test_the_menu_fits_a_small_screen(visitor: Visitor) -> None:
     visitor.page.set_viewport_size(SMALL)
     visitor.open(**case_link("copy"))
-    box = box_of(visitor.link("language_model"))
+    box = box_of(visitor.link("training"))
     room_for_four_more = 4 * box["height"]
     assert box["y"] + box["height"] + room_for_four_more < SMALL["height"]
 

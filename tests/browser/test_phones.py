@@ -11,7 +11,7 @@ COPY = case_link("copy", step="2")
 RANDOM = {"model": "random", "text": "one two three"}
 HOSTILE = '<img src=x onerror="window.hacked = 1"> </s> %{x} #000001 \u202etwo'
 STRANGE = {"model": "random", "text": HOSTILE}
-PROMPT = {"model": "language/writer", "prompt": "one two three"}
+PROMPT = {"model": "language/writer", "text": "one two three"}
 LONG = " ".join(["one two three four five six eight nine ten"] * 6)
 PLOT = "document.querySelector('.stMain .main-svg')"
 WIDTHS = (
@@ -50,12 +50,16 @@ NIGHTLY = [
     ),
     *(
         (
-            "language_model",
-            {**PROMPT, "view": view},
+            page,
+            {**PROMPT, **view},
             "document.querySelector('.lv').dataset.ready",
             "",
         )
-        for view in ("generation", "surprisal", "lengths")
+        for page, view in (
+            ("", {}),
+            ("training", {"view": "surprisal"}),
+            ("training", {"view": "lengths"}),
+        )
     ),
 ]
 

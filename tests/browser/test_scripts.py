@@ -295,7 +295,7 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         *(([width, 9], side) for width, side in ((422, 35), (900, 72), (200, 34), (0, 34))),
         ([600, 16], 34),  # narrower tiles could not be read: then the box scrolls
     ],
-    "wall.opacities": [([[0, 1, 255]], {"0": 0, "1": 10, "2": 255})],
+    "wall.opacities": [([[0, 1, 255]], [0, 10, 255])],
     "fit.thinned": [([list("abcdefg"), 3], ["a", "d", "g"]), ([list("abc"), 1], list("abc"))],
     "axes.roundTicks": [
         ([ends, count], ticks)

@@ -20,7 +20,7 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, str | None], str]] = [
      {"words": "yes", "hide": "punctuation", "links": "mass-40"}, "40 % of each row"),
     ("cross_attention?view=alignment&pairs=1-1", {"Clear the links": True}, {"pairs": None}, "No links made"),
     ("decoder_self_attention?view=trained", {"Your translation": "eins zwei"}, {"target": "eins zwei"},
-     "your own translation is the reference"),
+     "Here it is your own"),
     ("inside_a_head?section=weights&kind=encoder",
      {"Other arithmetic": "temperature", "Number": 0.5, "Key": 2, "Notation": "lecture"},
      {"what_if": "temperature-0.5", "key": "3", "notation": "lecture"}, ""),
@@ -37,8 +37,8 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, str | None], str]] = [
     ("training?view=loss", {"Label smoothing": 0.3}, {"smoothing": "0.3"}, ""),
     ("training?view=schedule", {"d_model": 1024, "Warm-up steps": 8000},
      {"width": "1024", "warmup": "8000"}, ""),
-    ("language_model?model=language/writer&prompt=one", {"Text": "four five"},
-     {"prompt": "four five", "step": None}, ""),
+    ("app?model=language/writer&text=one", {"Text to continue": "four five"},
+     {"text": "four five", "step": None}, ""),
 ]  # fmt: skip
 
 

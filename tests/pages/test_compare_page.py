@@ -69,7 +69,7 @@ TOLD: list[tuple[dict[str, str], str, bool]] = [
     (COPY | {"against": "model-reverse", "cross": "1.1"}, "A (copy) against B (reverse)", True),
     (COPY | {"against": "model-reverse"}, f"A: {SAME}", True),
     ({"against": "forced", "other": "vier drei"}, "B: vier drei", True),
-    ({"against": "forced", "other": SAME}, "A and B are the same translation", False),
+    ({"against": "forced", "other": SAME}, "A and B are the same output", False),
     (COPY | {"against": "forced", "kind": "encoder"}, SAME_ENCODER, False),
     (COPY | {"against": "head-1.1", "cross": "1.1"}, "A and B are the same head", False),
     (COPY | {"against": "model-copy"}, "A and B are the same model", False),
@@ -125,7 +125,7 @@ def test_the_row_of_the_cursor_is_told_framed_and_moved():
     box(at, "Row of the cursor").select_index(3).run()
     assert at.query_params["step"] in ("4", ["4"])
     assert framed_rows(at)["compare-difference"] == 3
-    drawn = models.find("random").translator().translate(RANDOM["text"])
+    drawn = models.find("random").load().translate(RANDOM["text"])
     apart = np.abs(drawn.weights("cross", 0, 0) - drawn.weights("cross", 0, 1)).sum(-1) / 2
     at = run(**RANDOM, cross="1.1", against="head-1.2", step="3")
     assert f"A and B are {apart[2]:.2f} apart: A puts" in words(at)
@@ -147,7 +147,7 @@ def test_a_changed_run_stands_against_the_run_without_changes_which_is_else_not_
     at = run(
         model="random", text="one two three four", changes=changes, cross="3.3", against="unchanged"
     )
-    base = models.find("random").translator().translate("one two three four")
+    base = models.find("random").load().translate("one two three four")
     assert shown(at, 1) == pytest.approx(base.weights("cross", 2, 2), abs=1e-3)
     assert shown(at, 0)[:, 1] == pytest.approx(0), "the hidden word"
     assert "A (changed) against B (as it is)" in words(at)

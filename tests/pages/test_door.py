@@ -1,7 +1,6 @@
 """One door for every model: each page and section shows a picture of it, or a sentence with a way
-on; nothing fails, and nothing is called a translation that is none."""
+on, and nothing fails."""
 
-import re
 from itertools import product
 from pathlib import Path
 
@@ -28,15 +27,6 @@ ADDRESSES = [
     for name, page in sitemap.PAGES.items()
     for view in (*page.sections, *page.ways) or (None,)
 ]
-OF_MODELS = (
-    *("glossary", "findings", "lessons", "paper", "positions", "recurrent", "open_file"),
-    *("heads", "cross_attention"),
-)
-"""Pages that speak of models in general, or show models of their own."""
-
-
-ELSEWHERE = "Jain & Wallace (2019)"
-"""What was found in the literature, some of it on translation."""
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +53,3 @@ def test_every_page_shows_every_model_or_says_why_not(
     assert not at.error
     assert at.session_state["state"].model == name
     assert pictures or at.info or at.button or at.file_uploader
-    if Path(page).stem not in OF_MODELS and not MODELS[name].endswith("."):
-        texts = [str(each.value) for each in (*at.markdown, *at.caption, *at.info)]
-        labels = [each.label for each in (*at.button, *at.text_input, *at.expander)]
-        said = [text for text in (*texts, *labels) if not text.startswith(ELSEWHERE)]
-        wrong = [text for text in said if re.search("(?i)translat", text)]
-        assert not wrong

@@ -42,7 +42,7 @@ def searched(text: str) -> Better:
 
 
 def test_a_beam_is_offered_exactly_if_its_text_differs_and_scores_higher() -> None:
-    translator = models.find("random").translator()
+    translator = models.find("random").load()
     offered = []
     for text in TEXTS:
         greedy, best = (
@@ -81,7 +81,7 @@ def test_the_next_sentence_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> N
     greedy = runs.translate(asked, whole=True)
     gate = threading.Event()
     written = list[int]()
-    translator = asked.source.translator()
+    translator = asked.source.load()
     plain_stream = translator.stream
 
     def stream(text: str, beam_size: int = 1, **way: Any) -> Iterator[Any]:

@@ -101,7 +101,7 @@ NEAREST = [
     ("masks?view=batch&sentences=one%0Atwo three&member=9", "sentence 2 of the batch"),
     ("what_if?view=compare&against=model-../x", "model"),
     ("beam_search?changes=choose_900_▁drei", "900"),
-    ("language_model?model=language/writer&view=surprisal&prompt=", "is empty"),
+    ("training?model=language/writer&view=surprisal&text=", "is empty"),
     ("explanation?view=why&rival=▁nonsense", "“nonsense” is no other token of this step"),
     (
         "positions?d_model=1e9&base=-5&positions=99999999&offset=-1",

@@ -66,7 +66,7 @@ def differ(value: float, norms: list[float], effects: list[float]) -> str:
 
 
 def rests(*effects: float) -> str:
-    return own["rests_on"](["a", "b", "c"], np.array(effects), "x")
+    return own["rests_on"](["a", "b", "c"], np.array(effects), "x", "source word")
 
 
 def leaning(*shares: float) -> str:

@@ -182,7 +182,7 @@ def test_reading_can_be_stopped_and_taken_up_again_and_no_part_with_a_clock_draw
         (
             "mine.txt",
             b"one two three\nfour five\teins zwei\n",
-            "(your file mine.txt), 1 with a given translation",
+            "(your file mine.txt), 1 with a given output",
         ),
         ("<script>.txt", b"\xff\xfe", "not UTF-8"),
         ("a.txt", b"one\n" * 501, "more than 500 sentences"),

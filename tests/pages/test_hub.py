@@ -110,7 +110,7 @@ def test_a_model_is_looked_up_fetched_and_opened(server: HubServer):
     until(at, lambda: picker(at).value == NAME)
     assert not at.exception
     assert NAME in [*models.available()]
-    assert models.find(NAME).translator().name.startswith(f"{NAME}@")
+    assert models.find(NAME).load().name.startswith(f"{NAME}@")
 
 
 def test_a_look_at_what_is_not_there_is_one_sentence(

@@ -133,7 +133,7 @@ def test_a_link_of_the_paper_opens_the_live_thing(address: str):
 @bundled
 @pytest.mark.parametrize("each", EXPERIMENTS, ids=lambda each: each.name)
 def test_the_address_of_a_question_asks_the_model_and_shows_its_answer(each):
-    translator = models.find("en-de").translator()
+    translator = models.find("en-de").load()
     variants, target = each.put(translator, models.find("en-de").heads)
     written = [do.write_text(changes) for changes in variants.values()]
     for variant, changes in zip(variants, written, strict=True):

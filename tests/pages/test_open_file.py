@@ -19,7 +19,7 @@ from explorer.app.controls import plain
 from explorer.app.maps.run_export import trace_file
 from explorer.app.server import models
 from transformer import interventions as do
-from transformer import load_translator
+from transformer import load_language_model, load_translator
 from transformer.run import Translation
 from transformer.translator import Translator
 
@@ -54,6 +54,17 @@ def test_a_trace_opens_again_and_says_what_was_checked_and_that_its_model_is_not
         each in text for each in ("✓ imported file, consistent", "computed again", "as recorded")
     ] == [True] * 3
     assert "cannot be run again" in text
+
+
+def test_a_text_that_was_continued_opens_again_without_its_model() -> None:
+    model = load_language_model(models.BUNDLED / "language" / "lm-en", "cpu")
+    made = model.generate("The old house", max_length=8)
+    at = opened(trace_file(made, model.model))
+    assert not at.error
+    assert not at.exception
+    shown = on_page(at, "app.py")
+    assert not shown.exception
+    assert not shown.error
 
 
 @pytest.mark.parametrize(

@@ -54,9 +54,9 @@ training?view=loss&smoothing=0.2
 training?model=en-de&view=schedule
 training?model=en-de&view=history
 training?view=here
-language_model?model=language/lm-en&prompt=The old&step=3
-language_model?model=language/writer&view=surprisal&prompt=one two two
-language_model?model=language/writer&view=lengths&prompt=one two
+app?model=language/lm-en&text=The old&step=3
+training?model=language/writer&view=surprisal&text=one two two
+training?model=language/writer&view=lengths&text=one two
 recurrent?model=recurrent/additive
 recurrent?model=recurrent/local&view=path&source=2
 heads?model=en-de&kind=cross&cross=3.4&facet=tokens

@@ -131,6 +131,14 @@ def test_a_figure_for_a_paper_says_what_it_shows_and_is_one_click_away():
     assert [part for part in parts if part not in captions(at)] == []
 
 
+def test_a_text_that_is_continued_is_exported_as_every_file():
+    at = opened(model="language/lm-en", text="The old house")
+    assert not at.exception
+    buttons = [button.label for button in at.download_button]
+    assert buttons[-3:] == ["NPZ", "Living page", "A page that continues texts"]
+    assert "In a page that continues texts, the model itself runs" in captions(at)
+
+
 def test_several_heads_stand_on_one_sheet_and_none_or_no_room_is_one_sentence():
     at = for_a_paper()
     heads = at.multiselect[0]

@@ -19,7 +19,7 @@ opened = partial(run, "pages/beam_search.py", model="random", text=TEXT)
 
 
 def translator() -> Translator:
-    return models.find("random").translator()
+    return models.find("random").load()
 
 
 @cache
@@ -149,7 +149,7 @@ def test_samples_are_those_of_their_seeds_other_draws_take_the_next_and_one_can_
         for i in (1, 2, 3)
     ]
     ranked = sorted(runs, key=lambda each: -sum(each.log_probs))
-    assert list(at.dataframe[0].value["translation"]) == [each.text for each in ranked]
+    assert list(at.dataframe[0].value["output"]) == [each.text for each in ranked]
     at.button("search.again").click().run()
     assert at.query_params["seed"] == "4"
     assert set(at.dataframe[0].value["seed"]) == {4, 5, 6}

@@ -255,7 +255,7 @@ def test_the_tasks_of_the_config_are_offered_and_begin_the_text() -> None:
     ]
     assert examples.text_on(models.find("t5"), None).startswith("summarize: ")
     at = run("app.py", model="t5", text=OLD)
-    assert sitemap.WRITES in said(at)
+    assert sitemap.PURPOSES["write"] in said(at)
     assert "Write" in [each.label for each in at.button]
     assert "Use your own text" in [each.proto.popover.label for each in at.get("popover")]
     at.button(key="prompt.1").click().run()

@@ -37,11 +37,11 @@ def opened(*changes: do.Intervention, **params: str) -> AppTest:
 
 @cache
 def base() -> Translation:
-    return models.find("random").translator().translate(TEXT)
+    return models.find("random").load().translate(TEXT)
 
 
 def patched(place: str, *ids: int) -> do.Intervention:
-    other = models.find("random").translator().translate(OTHER)
+    other = models.find("random").load().translate(OTHER)
     return do.patch(place, other, [(i, i) for i in ids])
 
 
@@ -270,7 +270,7 @@ def test_a_tiny_change_is_told_and_coloured_with_the_digits_that_it_needs():
 
 def test_a_change_of_a_head_stands_among_the_same_change_at_other_heads():
     at = opened(WORD, HEAD)
-    translator = models.find("random").translator()
+    translator = models.find("random").load()
     expected = random_heads(translator, TEXT, base().target_ids, HEAD, [WORD])
     (chart,) = [
         each for each in charts(at) if len(each["data"]) == 2 and each["data"][0]["type"] == "bar"
@@ -365,7 +365,7 @@ def test_what_a_change_did_is_said_in_one_line():
     def made(*steps: tuple[str, int, float]) -> SimpleNamespace:
         names = ("token", "token_id", "log_prob")
         return SimpleNamespace(
-            source_tokens=("▁x", "</s>"),
+            config=SimpleNamespace(task="translate"),
             steps=[SimpleNamespace(**dict(zip(names, step, strict=True))) for step in steps],
         )
 
@@ -376,9 +376,10 @@ def test_what_a_change_did_is_said_in_one_line():
     assert changed.verdict(before, same) == f"{said} “b” 99.7 → 99.0\u00a0%."
     assert changed.verdict(before, before) == f"{said} “a” stays at 90.0\u00a0%."
     assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
-    shorter = SimpleNamespace(source_tokens=(), steps=before.steps[:1])
+    continues = SimpleNamespace(task="continue")
+    shorter = SimpleNamespace(config=continues, steps=before.steps[:1])
     assert changed.verdict(before, shorter) == "The text has another length."
-    written = SimpleNamespace(source_tokens=(), steps=same.steps)
+    written = SimpleNamespace(config=continues, steps=same.steps)
     assert changed.verdict(before, written).startswith(
         "Text unchanged; the probability of “b” 99.7"
     )

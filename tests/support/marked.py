@@ -7,5 +7,5 @@ from transformer.text.words import BOS, EOS, PAD, UNK, Special
 
 def marked(tokens: Iterable[str], special: Iterable[str] = (PAD, BOS, EOS, UNK)) -> tuple[str, ...]:
     """The tokens; those that are spelled as one of the special ones are special."""
-    names = {*special}
-    return tuple(Special(token) if token in names else token for token in tokens)
+    names = {token: EOS if token == EOS else Special(token) for token in special}
+    return tuple(names.get(token, token) for token in tokens)

@@ -20,7 +20,9 @@ from transformer.text.words import (
     NO_PIECE,
     PAD,
     UNK,
+    End,
     Special,
+    is_end,
     is_language,
     is_special,
     raw,
@@ -98,6 +100,8 @@ class _SpecialPlaces:
 
     source: _Places
     target: _Places
+    ends: _Places | None = None
+    """Those of the target that end a text; None: those whose id the config names."""
 
 
 @dataclass(frozen=True)
@@ -182,15 +186,24 @@ def run_to_dict(run: Translation) -> dict[str, object]:
     """Everything about a run except its arrays, as JSON values."""
     names = _FIELDS if run.source_tokens else (*_FIELDS, *_WRITTEN)
     values = {name: getattr(run, name) for name in names}
+    special = {
+        "source": _special_places(run.source_tokens),
+        "target": _special_places(run.target_tokens),
+    }
+    ends = [place for place, token in enumerate(run.target_tokens) if is_end(token)]
+    if ends != _ends_by_id(run):
+        special["ends"] = ends
     return values | {
         "config": asdict(run.config),
         "interventions": to_json(run.interventions),
         "steps": list(map(_step_to_dict, run.steps)),
-        "special": {
-            "source": _special_places(run.source_tokens),
-            "target": _special_places(run.target_tokens),
-        },
+        "special": special,
     }
+
+
+def _ends_by_id(run: Translation) -> list[int]:
+    """Places of the target's tokens whose id is the config's end."""
+    return [place for place, number in enumerate(run.target_ids) if number == run.config.eos_id]
 
 
 def _special_places(tokens: Sequence[str]) -> list[int]:
@@ -267,22 +280,27 @@ def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
     else:
         of_source = set(places.source)
         of_target = set(places.target)
+    ends = set(_ends_by_id(run) if places is None or places.ends is None else places.ends)
     ids = _special_ids(run.config)
     ids |= {number for place, number in enumerate(run.target_ids) if place in of_target}
+    end_ids = {run.config.eos_id}
+    end_ids |= {number for place, number in enumerate(run.target_ids) if place in ends}
 
     def flagged(alternative: Alternative) -> Alternative:
-        if alternative.token_id not in ids:
-            return alternative
-        return replace(alternative, token=Special(alternative.token))
+        if alternative.token_id in end_ids:
+            return replace(alternative, token=End(alternative.token))
+        if alternative.token_id in ids:
+            return replace(alternative, token=Special(alternative.token))
+        return alternative
 
-    tokens = _special(run.target_tokens, of_target)
+    tokens = _special(run.target_tokens, of_target, ends)
     steps = tuple(
         replace(step, token=token, alternatives=tuple(map(flagged, step.alternatives)))
         for step, token in zip(run.steps, tokens, strict=True)
     )
     return replace(
         run,
-        source_tokens=_special(run.source_tokens, of_source),
+        source_tokens=_special(run.source_tokens, of_source, _end_of_source(run)),
         target_tokens=tokens,
         decoder_input_tokens=(_first(run), *tokens[:-1]),
         steps=steps,
@@ -292,7 +310,9 @@ def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
 def _first(run: Translation) -> str:
     """What the decoder read first: a start token, or a text's own first token."""
     token = run.decoder_input_tokens[0]
-    return Special(token) if run.config.starts_with_token else token
+    if not run.config.starts_with_token:
+        return token
+    return End(token) if run.config.bos_id == run.config.eos_id else Special(token)
 
 
 def _special_ids(config: ModelConfig) -> set[int]:
@@ -303,9 +323,14 @@ def _guessed_source(run: Translation) -> set[int]:
     """Places of a source's special pieces, if the file does not say them."""
     languages = run.config.language_pieces
     places = {place for place, token in enumerate(run.source_tokens[:2]) if token in languages}
-    if run.source_tokens[-1] == EOS:
+    if run.source_tokens[-1:] == (EOS,):
         places.add(len(run.source_tokens) - 1)
     return places
+
+
+def _end_of_source(run: Translation) -> set[int]:
+    """The place after all words of a source, where its end stands if it has one."""
+    return {len(run.source_tokens) - 1}
 
 
 def _guessed_target(run: Translation) -> set[int]:
@@ -313,9 +338,15 @@ def _guessed_target(run: Translation) -> set[int]:
     return {place for place, number in enumerate(run.target_ids) if number in ids}
 
 
-def _special(pieces: Sequence[str], places: Collection[int]) -> tuple[str, ...]:
-    """Pieces of which those at some places are special."""
-    return tuple(Special(piece) if place in places else piece for place, piece in enumerate(pieces))
+def _special(
+    pieces: Sequence[str], places: Collection[int], ends: Collection[int]
+) -> tuple[str, ...]:
+    """Pieces of which those at some places are special, and of these some end a text."""
+    marked = list(pieces)
+    for place, piece in enumerate(pieces):
+        if place in places:
+            marked[place] = End(piece) if place in ends else Special(piece)
+    return tuple(marked)
 
 
 def _spell(pieces: Sequence[str], text: str) -> bool:

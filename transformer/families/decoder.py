@@ -13,28 +13,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.config import LanguageModelConfig
-from transformer.families.family import Json, require, row_of
+from transformer.families.family import Json, listed_ids, require
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Shape = tuple[int, ...]
-ACTIVATIONS = {
-    "gelu": "gelu",
-    "gelu_fast": "gelu_tanh",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
-"""Our names of activations by theirs."""
 MOST_POSITIONS = 32_768
 """Positions for which a model gets tables; the longest text that is read has far fewer tokens."""
-NO_PADDING = "no padding"
 EMBEDDING, OUTPUT, FINAL_NORM = "embedding", "output", "decoder.final_norm"
 """Our names of the parts beside the layers."""
+FIELDS = {
+    "vocab_size": "vocab_size",
+    "d_model": "hidden_size",
+    "d_ff": "intermediate_size",
+    "n_heads": "num_attention_heads",
+    "n_layers": "num_hidden_layers",
+    "max_positions": "max_position_embeddings",
+}
+"""Maps our field to the entry that most families have for it."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +77,11 @@ def decoder_config(ours: Json, values: Json, path: Path) -> LanguageModelConfig:
     start token only the vocabulary knows.
     """
     size = ours["vocab_size"]
-    eos_id = first_id(values.get("eos_token_id"))
+    eos_id = _first_id(values, "eos_token_id")
     if eos_id is None:
         raise CheckpointError(f"{path} names no eos_token_id, so no text would ever end.")
-    bos_id = first_id(values.get("bos_token_id"))
-    pad_id = first_id(values.get("pad_token_id"))
+    bos_id = _first_id(values, "bos_token_id")
+    pad_id = _first_id(values, "pad_token_id")
     ids = {
         "eos_id": eos_id,
         "bos_id": eos_id if bos_id is None else bos_id,
@@ -99,11 +97,9 @@ def decoder_config(ours: Json, values: Json, path: Path) -> LanguageModelConfig:
         raise CheckpointError(f"{path} describes no usable model: {error}") from error
 
 
-def first_id(value: object) -> int | None:
-    """An id, or the first of several; None if there is none."""
-    if isinstance(value, list):
-        value = next(iter(value), None)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+def _first_id(values: Json, entry: str) -> int | None:
+    """The first id that an entry names; None if it names none."""
+    return next(iter(listed_ids(values.get(entry))), None)
 
 
 def taken(values: Json, names: Mapping[str, str], path: Path) -> Json:
@@ -112,11 +108,6 @@ def taken(values: Json, names: Mapping[str, str], path: Path) -> Json:
         if values.get(entry) is None:
             raise CheckpointError(f"{path} lacks the entry {entry}.")
     return {ours: values[theirs] for ours, theirs in names.items()}
-
-
-def activation(values: Json, entry: str, default: str, path: Path) -> str:
-    """Our name of an activation; CheckpointError if this package has it not."""
-    return row_of(ACTIVATIONS, values.get(entry, default), "activation", path)
 
 
 def number(values: Json, entry: str, default: float, path: Path) -> float:

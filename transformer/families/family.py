@@ -17,7 +17,15 @@ from transformer.text.tokenizer import Vocabulary
 Row = TypeVar("Row")
 Json = dict[str, Any]
 GENERATION_FILE = "generation_config.json"
-ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
+ACTIVATIONS = {
+    "gelu": "gelu",
+    "gelu_fast": "gelu_tanh",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
 """Our names of activations by theirs."""
 
 
@@ -78,10 +86,14 @@ def config_of(
             f"{path} has decoder_attention_heads = {heads!r:.80}, but encoder_attention_heads = "
             f"{twin!r:.80}; only models with equal values are supported."
         )
-    name = values.get("activation_function", activation)
-    known = row_of(ACTIVATIONS, name, "activation", path)
-    ours = taken(values, FIELDS | dict(fields)) | choices | {"activation": known}
+    ours = taken(values, FIELDS | dict(fields)) | choices
+    ours["activation"] = activation_of(values, "activation_function", activation, path)
     return built(ours, path)
+
+
+def activation_of(values: Json, entry: str, default: str, path: Path) -> str:
+    """Our name of an activation; CheckpointError if this package has it not."""
+    return row_of(ACTIVATIONS, values.get(entry, default), "activation", path)
 
 
 def require(values: Json, required: Mapping[str, object], path: Path) -> None:
@@ -111,11 +123,17 @@ def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
     }
 
 
+def listed_ids(value: Any) -> list[Any]:
+    """What an entry of ids names: none, one, or several."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
+
+
 def one_id(value: Any) -> Any:
-    """A value, or what it lists if that is one."""
-    if isinstance(value, list) and len(value) == 1:
-        return value[0]
-    return value
+    """The id that an entry names; the entry itself, which is no id, if it names several or none."""
+    ids = listed_ids(value)
+    return ids[0] if len(ids) == 1 else value
 
 
 def built(ours: Json, path: Path) -> TransformerConfig:

@@ -112,6 +112,11 @@ def config_of(path: Path) -> LanguageModelConfig:
     return _described(GgufFile(path))[1]
 
 
+def architecture_of(path: Path) -> str:
+    """What a file calls its architecture, such as "llama"; CheckpointError as ``open_gguf``."""
+    return str(GgufFile(path).values.get("general.architecture"))
+
+
 def _described(file: GgufFile) -> tuple[Architecture, LanguageModelConfig]:
     name = file.values.get("general.architecture")
     if not isinstance(name, str) or name not in ARCHITECTURES:

@@ -10,7 +10,6 @@ from transformer.families.decoder import (
     OUTPUT,
     DecoderFamily,
     Source,
-    activation,
     both,
     decoder_config,
     number,
@@ -20,7 +19,7 @@ from transformer.families.decoder import (
     third,
     transposed,
 )
-from transformer.families.family import Json
+from transformer.families.family import Json, activation_of
 
 FIELDS = {
     "vocab_size": "vocab_size",
@@ -45,7 +44,7 @@ def config(values: Json, path: Path) -> LanguageModelConfig:
     ours |= {
         "d_ff": inner,
         "positions": "learned",
-        "activation": activation(values, "activation_function", "gelu_new", path),
+        "activation": activation_of(values, "activation_function", "gelu_new", path),
         "norm_epsilon": number(values, "layer_norm_epsilon", 1e-5, path),
         "tied_embeddings": values.get("tie_word_embeddings", True) is not False,
     }

@@ -10,12 +10,12 @@ from pathlib import Path
 from transformer.config import LanguageModelConfig
 from transformer.families.decoder import (
     EMBEDDING,
+    FIELDS,
     FINAL_NORM,
     LONGEST_TEXT,
     OUTPUT,
     DecoderFamily,
     Source,
-    activation,
     both,
     check_window,
     decoder_config,
@@ -26,16 +26,8 @@ from transformer.families.decoder import (
     rotation,
     taken,
 )
-from transformer.families.family import Json
+from transformer.families.family import Json, activation_of
 
-FIELDS = {
-    "vocab_size": "vocab_size",
-    "d_model": "hidden_size",
-    "d_ff": "intermediate_size",
-    "n_heads": "num_attention_heads",
-    "n_layers": "num_hidden_layers",
-    "max_positions": "max_position_embeddings",
-}
 REQUIRED: dict[str, object] = {"attention_bias": False, "mlp_bias": False}
 """Entries whose other values would mean another architecture."""
 BIASED = ("qwen2",)
@@ -64,7 +56,7 @@ def config(values: Json, path: Path) -> LanguageModelConfig:
         "head_width": values.get("head_dim"),
         "norm_by": "rms",
         "norm_epsilon": number(values, "rms_norm_eps", 1e-6, path),
-        "activation": activation(values, "hidden_act", "silu", path),
+        "activation": activation_of(values, "hidden_act", "silu", path),
         "gated": True,
         "biases": False,
         "attention_biases": True if kind in BIASED else None,

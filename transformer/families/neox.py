@@ -7,11 +7,11 @@ from pathlib import Path
 from transformer.config import LanguageModelConfig
 from transformer.families.decoder import (
     EMBEDDING,
+    FIELDS,
     FINAL_NORM,
     OUTPUT,
     DecoderFamily,
     Source,
-    activation,
     both,
     decoder_config,
     number,
@@ -21,16 +21,8 @@ from transformer.families.decoder import (
     rotation,
     taken,
 )
-from transformer.families.family import Json
+from transformer.families.family import Json, activation_of
 
-FIELDS = {
-    "vocab_size": "vocab_size",
-    "d_model": "hidden_size",
-    "d_ff": "intermediate_size",
-    "n_heads": "num_attention_heads",
-    "n_layers": "num_hidden_layers",
-    "max_positions": "max_position_embeddings",
-}
 REQUIRED: dict[str, object] = {"attention_bias": True}
 """Entries whose other values would mean another architecture."""
 
@@ -48,7 +40,7 @@ def config(values: Json, path: Path) -> LanguageModelConfig:
         ours["rotary_width"] = int(ours["d_model"] // ours["n_heads"] * part)
     ours |= {
         "norm_epsilon": number(values, "layer_norm_eps", 1e-5, path),
-        "activation": activation(values, "hidden_act", "gelu", path),
+        "activation": activation_of(values, "hidden_act", "gelu", path),
         "parallel": values.get("use_parallel_residual", True) is not False,
         "tied_embeddings": values.get("tie_word_embeddings") is True,
     }

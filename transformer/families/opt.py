@@ -6,11 +6,11 @@ from pathlib import Path
 from transformer.config import LanguageModelConfig
 from transformer.families.decoder import (
     EMBEDDING,
+    FIELDS,
     FINAL_NORM,
     OUTPUT,
     DecoderFamily,
     Source,
-    activation,
     after_rows,
     both,
     decoder_config,
@@ -18,17 +18,9 @@ from transformer.families.decoder import (
     refuse,
     taken,
 )
-from transformer.families.family import Json
+from transformer.families.family import Json, activation_of
 from transformer.storage.files import CheckpointError
 
-FIELDS = {
-    "vocab_size": "vocab_size",
-    "d_model": "hidden_size",
-    "d_ff": "ffn_dim",
-    "n_heads": "num_attention_heads",
-    "n_layers": "num_hidden_layers",
-    "max_positions": "max_position_embeddings",
-}
 REQUIRED: dict[str, object] = {
     "do_layer_norm_before": True,
     "_remove_final_layer_norm": False,
@@ -53,7 +45,7 @@ PARTS = {
 def config(values: Json, path: Path) -> LanguageModelConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is unsupported."""
     refuse(values, REQUIRED, path)
-    ours = taken(values, FIELDS, path)
+    ours = taken(values, FIELDS | {"d_ff": "ffn_dim"}, path)
     if values.get("word_embed_proj_dim", ours["d_model"]) != ours["d_model"]:
         raise CheckpointError(
             f"{path} says word_embed_proj_dim = {values['word_embed_proj_dim']!r:.80}; only models "
@@ -61,7 +53,7 @@ def config(values: Json, path: Path) -> LanguageModelConfig:
         )
     ours |= {
         "positions": "learned",
-        "activation": activation(values, "activation_function", "relu", path),
+        "activation": activation_of(values, "activation_function", "relu", path),
         "tied_embeddings": values.get("tie_word_embeddings", True) is not False,
     }
     return decoder_config(ours, values, path)

@@ -4,7 +4,8 @@ import."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from transformer.storage.description import (
     read_heads,
 )
 from transformer.storage.files import MAX_SHARDS, PYTORCH, SAFETENSORS, read_json
+from transformer.storage.gguf import MAGIC
 from transformer.text.kinds import listed
 
 if TYPE_CHECKING:
@@ -55,11 +57,108 @@ _BESIDE = (
 """Files that a published model may have besides."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """How models of a kind lie on the disk, and what reads them."""
+
+    name: str  # what people call its models
+    config: Callable[[Path], ModelConfig]  # read without the weights
+    architecture: Callable[[Path], str]  # what its files call the shape of the network
+    opened: Callable[[Path], Checkpoint]
+    # what the files beside the weights say; None: only the opened model knows
+    described: Callable[[Path], Description] | None = None
+
+
+def _open_own(path: Path) -> Checkpoint:
+    from transformer.storage.directory import load_checkpoint
+
+    return load_checkpoint(path)
+
+
+def _describe_own(path: Path) -> Description:
+    config = read_config(path)
+    return Description(config, read_heads(path, config)[0])
+
+
+OWN = Format(
+    name="own",
+    config=read_config,
+    architecture=lambda path: type(read_config(path)).__name__.removesuffix("Config"),
+    opened=_open_own,
+    described=_describe_own,
+)
+
+
+def _gguf_config(path: Path) -> ModelConfig:
+    from transformer.families.gguf import config_of
+
+    return config_of(path)
+
+
+def _gguf_architecture(path: Path) -> str:
+    from transformer.families.gguf import architecture_of
+
+    return architecture_of(path)
+
+
+def _open_gguf(path: Path) -> Checkpoint:
+    from transformer.families.gguf import open_gguf
+
+    return open_gguf(path)
+
+
+GGUF = Format(name="GGUF", config=_gguf_config, architecture=_gguf_architecture, opened=_open_gguf)
+
+
+def _published(
+    family: Family | DecoderFamily, opened: Callable[[Path], Checkpoint]
+) -> tuple[Family | DecoderFamily, Format]:
+    """A family, and how its models lie in directories as transformers writes them."""
+
+    def config(path: Path) -> ModelConfig:
+        file = path / CONFIG_FILE
+        return family.config(read_json(file), file)
+
+    def architecture(path: Path) -> str:
+        return str(read_json(path / CONFIG_FILE).get("model_type"))
+
+    return family, Format(name=family.name, config=config, architecture=architecture, opened=opened)
+
+
+def _translators(family: Family) -> tuple[Family | DecoderFamily, Format]:
+    def opened(path: Path) -> Checkpoint:
+        from transformer.families.weights import open_model
+
+        return open_model(family, path)
+
+    return _published(family, opened)
+
+
+def _decoders(family: DecoderFamily) -> tuple[Family | DecoderFamily, Format]:
+    def opened(path: Path) -> Checkpoint:
+        from transformer.families.decoders import open_decoder
+
+        return open_decoder(family, path)
+
+    return _published(family, opened)
+
+
+_PUBLISHED = (*map(_translators, FAMILIES), *map(_decoders, DECODERS))
+
+
 def family_of(path: str | Path) -> Family | DecoderFamily | None:
     """The family of a directory; None for our own format."""
     file = Path(path) / CONFIG_FILE
     kind = read_json(file).get("model_type") if file.is_file() else None
     return next((family for family in _EVERY if kind in family.types), None)
+
+
+def format_of(path: Path) -> Format:
+    """How a model lies on the disk; whatever is in no other way is taken for our own."""
+    if is_gguf(path):
+        return GGUF
+    family = family_of(path)
+    return next((form for known, form in _PUBLISHED if known is family), OWN)
 
 
 def is_model(path: Path) -> bool:
@@ -68,48 +167,35 @@ def is_model(path: Path) -> bool:
 
 
 def is_gguf(path: Path) -> bool:
-    """Whether a path is a file of llama.cpp's kind."""
-    return path.suffix == GGUF_SUFFIX and path.is_file()
+    """Whether a path is a file of llama.cpp's kind, by its name or by its first letters: what
+    Ollama keeps has no suffix."""
+    if not path.is_file():
+        return False
+    if path.suffix == GGUF_SUFFIX:
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
 
 
 def config_in(path: Path) -> ModelConfig:
     """The config of a model, read without its weights; CheckpointError if the package cannot open
     it."""
-    if is_gguf(path):
-        from transformer.families.gguf import config_of
-
-        return config_of(path)
-    family = family_of(path)
-    file = path / CONFIG_FILE
-    return read_config(path) if family is None else family.config(read_json(file), file)
+    return format_of(path).config(path)
 
 
 def described(path: Path) -> Description | None:
     """Description from the files beside the weights; None if only the opened model knows."""
-    if is_gguf(path) or family_of(path) is not None:
-        return None
-    config = read_config(path)
-    return Description(config, read_heads(path, config)[0])
+    describe = format_of(path).described
+    return None if describe is None else describe(path)
 
 
 def load(path: Path) -> Checkpoint:
     """Opens a model; CheckpointError if a file is missing, damaged, another model's, or
     unsupported."""
-    if is_gguf(path):
-        from transformer.families.gguf import open_gguf
-
-        return open_gguf(path)
-    if (family := family_of(path)) is None:
-        from transformer.storage.directory import load_checkpoint
-
-        return load_checkpoint(path)
-    if isinstance(family, DecoderFamily):
-        from transformer.families.decoders import open_decoder
-
-        return open_decoder(family, path)
-    from transformer.families.weights import open_model
-
-    return open_model(family, path)
+    return format_of(path).opened(path)
 
 
 def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:

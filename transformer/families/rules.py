@@ -6,7 +6,7 @@ from typing import Any
 
 from transformer.config import ModelConfig
 from transformer.decoding import SearchRules
-from transformer.families.family import GENERATION_FILE, one_id
+from transformer.families.family import GENERATION_FILE, listed_ids, one_id
 from transformer.storage.files import CheckpointError, read_json
 from transformer.text.kinds import Kind, number, whole
 
@@ -114,8 +114,7 @@ def _forbidden(values: dict[str, Any], config: ModelConfig) -> tuple[tuple[int, 
 def _other_ends(values: dict[str, Any], config: ModelConfig) -> tuple[int, ...]:
     """The ids that end an output besides the config's."""
     stated = values.get("eos_token_id")
-    ids = stated if isinstance(stated, list) else [stated]
-    ends = [number for number in ids if number not in (None, config.eos_id)]
+    ends = [number for number in listed_ids(stated) if number != config.eos_id]
     if not all(map(whole(0, config.n_target_pieces - 1).holds, ends)):
         raise ValueError(f"eos_token_id is {stated!r:.80}, which the vocabulary does not have.")
     return tuple(dict.fromkeys(ends))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from transformer.config import ModelConfig, config_from
+from transformer.config import ENCODINGS, ModelConfig, config_from
 from transformer.storage.card import Header
 from transformer.storage.files import SAFETENSORS, CheckpointError, read_json
 from transformer.storage.packed import read_packed
@@ -124,21 +124,36 @@ def read_config(directory: Path) -> ModelConfig:
 def check_parameters(path: Path, config: ModelConfig) -> None:
     """CheckpointError, naming ``path``, if a config describes more than ``MAX_PARAMETERS``
     parameters."""
-    if parameter_count(config) > MAX_PARAMETERS:
+    described = numbers_held(config)
+    if described > MAX_PARAMETERS:
         raise CheckpointError(
-            f"{path} describes a model of {parameter_count(config):,} parameters; "
+            f"{path} describes a model of {described:,} parameters; "
             f"this package opens at most {MAX_PARAMETERS:,}."
         )
 
 
 def parameter_count(config: ModelConfig) -> int:
-    """Estimates the number of parameters of a config, with its position table, without building the
-    model."""
+    """Estimates the number of parameters of a config, with learned tables of positions, without
+    building the model."""
     heads = 2 * (config.n_heads + config.key_heads)
     one = config.d_model * heads * config.d_head
     attention = sum(one * site.n_layers for site in config.sites.values())
     products = sum(config.products.values())
-    return attention + products + config.tables + config.max_positions * config.d_model
+    positions = len(config.stacks) * config.max_positions * config.d_model
+    learned = positions if config.positions == "learned" else 0
+    return attention + products + config.tables + learned
+
+
+def numbers_held(config: ModelConfig) -> int:
+    """Estimates the numbers of an opened model: its parameters, and the sines of its positions."""
+    match ENCODINGS[config.positions].acts:
+        case "embeddings" if config.positions != "learned":
+            width = config.d_model
+        case "rotation":
+            width = config.rotary.width or config.d_head
+        case _:
+            width = 0
+    return parameter_count(config) + len(config.stacks) * config.max_positions * width
 
 
 @dataclass(frozen=True)

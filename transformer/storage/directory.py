@@ -23,7 +23,7 @@ from transformer.storage.description import (
     MEANS_FILE,
     TOKENIZER_FILE,
     WEIGHTS_FILE,
-    parameter_count,
+    numbers_held,
     read_card,
     read_config,
     read_heads,
@@ -249,7 +249,7 @@ def check_sizes(path: Path, config: ModelConfig, shapes: dict[str, tuple[int, ..
     """CheckpointError, before memory is allocated, if a config is far larger than the weights'
     shapes."""
     held = sum(map(math.prod, shapes.values()))
-    described = parameter_count(config)
+    described = numbers_held(config)
     if described > 4 * held + 10_000_000:
         raise CheckpointError(
             f"{path} holds {held:,} numbers, but config.json describes a model of about "

@@ -1,16 +1,18 @@
 """Whether a model fits into the memory of this machine, said before any of it is read."""
 
+import re
 from pathlib import Path
 
 from transformer.config import ModelConfig
-from transformer.storage.description import parameter_count
+from transformer.storage.description import numbers_held
 from transformer.storage.files import CheckpointError
 
 BYTES = 4
 """A number is read as float32."""
 ROOM = 256 * 2**20
 """Bytes that reading takes besides."""
-_MEMORY = Path("/proc/meminfo")
+_MEMINFO = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
 
 
 def check_memory(path: Path, config: ModelConfig) -> None:
@@ -24,21 +26,31 @@ def check_memory(path: Path, config: ModelConfig) -> None:
 
 
 def needed_bytes(config: ModelConfig) -> int:
-    """Bytes of a model's weights while it is opened."""
-    return BYTES * parameter_count(config)
+    """Bytes of an opened model."""
+    return BYTES * numbers_held(config)
 
 
 def free_bytes() -> int | None:
-    """Bytes of memory that may be taken; None where the system does not say it."""
+    """Bytes of memory that may be taken, of the machine, or of the container if that has fewer;
+    None where the system says neither."""
+    machine = re.search(r"^MemAvailable:\s+(\d+) kB", _read(_MEMINFO), re.MULTILINE)
+    free = [] if machine is None else [1024 * int(machine[1])]
+    limit = _read(_GROUP / "memory.max").strip()
+    used = _read(_GROUP / "memory.current").strip()
+    if limit.isdigit() and used.isdigit():
+        # the system takes back what it keeps of files as soon as somebody needs the memory
+        cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
+        kept = 0 if cached is None else int(cached[1])
+        free.append(max(int(limit) - int(used) + kept, 0))
+    return min(free, default=None)
+
+
+def _read(path: Path) -> str:
+    """What a file of the system says; empty where there is none."""
     try:
-        lines = _MEMORY.read_text().splitlines()
+        return path.read_text(encoding="ascii", errors="replace")
     except OSError:
-        return None
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name == "MemAvailable":
-            return 1024 * int(value.split()[0])
-    return None
+        return ""
 
 
 def _gigabytes(count: int) -> str:

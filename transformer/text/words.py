@@ -15,9 +15,15 @@ class Special(str):
     __slots__ = ()
 
 
+class End(Special):
+    """A special piece that ends a text, as the model says of its id: `</s>`, `<|im_end|>`, …"""
+
+    __slots__ = ()
+
+
 PAD = Special("<pad>")
 BOS = Special("<s>")
-EOS = Special("</s>")
+EOS = End("</s>")
 UNK = Special("<unk>")
 NO_PIECE = Special("◌")
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start
@@ -64,8 +70,8 @@ def is_special(piece: str) -> bool:
 
 
 def is_end(piece: str) -> bool:
-    """True if a piece is the special `</s>`."""
-    return is_special(piece) and piece == EOS
+    """True if a piece ends a text; the spelling says nothing."""
+    return isinstance(piece, End)
 
 
 def in_bytes(piece: str) -> bool:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -20,7 +21,7 @@ from explorer.app.controls.export import file_name, offer, popover
 from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
-from explorer.app.server import examples, models
+from explorer.app.server import examples, models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token, strongest
@@ -148,27 +149,40 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
     return Picture(drawn, " · ".join((feed["title"], feed["caption"], _step(look), model)))
 
 
+def _does_in_a_browser(model: transformer.Translator, path: Path) -> str:
+    """What a model does in a page by itself, such as "translates"; empty if no browser can run
+    it."""
+    from explorer.linked.live.page import why_not  # PyTorch is there, as the model is
+
+    if why_not(model, path):
+        return ""
+    return "continues texts" if model.continues else "translates"
+
+
+def live_file(path: Path) -> bytes:
+    """The page in which a model runs by itself."""
+    from explorer.linked.live.page import live  # PyTorch is there, as the model is
+
+    return live(path).encode()
+
+
 def _run(opened: View, now: State) -> None:
-    """The whole run as files; NPZ holds a source and a target."""
+    """The whole run as files."""
     run = opened.translation
     name = file_name(opened.run_key.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
-    if run.source_tokens:
-        known = opened.source.has_model
-        model = opened.source.load().model if known else None
-        files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, model)
+    model = opened.source.load() if opened.source.has_model else None
+    network = None if model is None else model.model
+    files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, network)
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
     sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
     if len(sentences) > 1 and now.sentence != AS_ONE:
         every = partial(living_pages, opened, now, sentences)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
-    path, translates = opened.source.path, False
-    if path is not None and opened.source.has_model and run.source_tokens:
-        from explorer.linked.live.page import live, why_not  # PyTorch is there, as the model is
-
-        translates = not why_not(opened.source.load(), path)
-    if path is not None and translates:
-        files["A page that translates"] = "live.html", "text/html", lambda: live(path).encode()
+    path = opened.source.path
+    does = "" if model is None or path is None else _does_in_a_browser(model, path)
+    if path is not None and does:
+        files[f"A page that {does}"] = "live.html", "text/html", lambda: live_file(path)
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
@@ -189,19 +203,16 @@ def _run(opened: View, now: State) -> None:
             if longest > WHOLE
             else "."
         )
-    if translates:
-        page += " In a page that translates, the model itself runs in its reader's browser."
+    if does:
+        page += f" In a page that {does}, the model itself runs in its reader's browser."
     if "zip" in {suffix for suffix, *_ in files.values()}:
         page += " The ZIP file has a living page of each sentence, and an index of them."
-    if run.source_tokens:
-        npz = (
-            "The NPZ file holds the whole trace and opens again here and in Python, even without "
-            "the model."
-        )
-        page = f"{npz} {page}"
-    st.caption(page)
-    if run.source_tokens:
-        menu.link("open_file", icon=":material/folder_open:", width="content")
+    npz = (
+        "The NPZ file holds the whole trace and opens again here and in Python, even without the "
+        "model."
+    )
+    st.caption(f"{npz} {page}")
+    menu.link("open_file", icon=":material/folder_open:", width="content")
 
 
 def trace_file(run: Translation, model: Network | None) -> bytes:
@@ -211,12 +222,22 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
 
 
 def calls(look: HeadSelection) -> str:
-    """A few lines that translate in the same way and give the same head."""
+    """A few lines that make the same run and give the same head."""
     run_key, (layer, head) = look.opened.run_key, look.head
+    continues = run_key.source.task == "continue"
+    load = "load_language_model" if continues else "load_translator"
+    names = [load]
     arguments = [repr(run_key.text)]
-    names = ["load_translator"]
-    if run_key.target is not None:
-        arguments.append(repr(run_key.target))
+    if run_key.chat:
+        arguments = [f'chat=[{{"role": "user", "content": {run_key.text!r}}}]']
+    if run_key.target is None:
+        call = "generate" if continues else "translate"
+        most = runs.longest(run_key.source.load(), run_key) if continues else {}
+        arguments += [f"{name}={value}" for name, value in most.items()]
+    else:
+        call = "force"
+        if not continues:
+            arguments.append(repr(run_key.target))
     if run_key.decode.startswith(BEAM):
         arguments.append(f"beam_size={run_key.decode.removeprefix(BEAM)}")
     if run_key.decode.startswith(SAMPLE):
@@ -232,10 +253,9 @@ def calls(look: HeadSelection) -> str:
     if path is not None and path.is_relative_to(models.ROOT):
         path = path.relative_to(models.ROOT)
     place = run_key.model if path is None else str(path)
-    call = "translate" if run_key.target is None else "force"
     return (
         f"from transformer import {', '.join(names)}\n{read}\n"
-        f"t = load_translator({place!r}).{call}({', '.join(arguments)})\n"
+        f"t = {load}({place!r}).{call}({', '.join(arguments)})\n"
         f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
         "print(t.text, view.weights, view.audit.passed)"
     )

@@ -82,10 +82,10 @@ def ranking(look: HeadSelection, now: State) -> RankingFeed:
     """How the heads stand for a state."""
     order = _order(look, now)
     names = roles(look)
-    shown = _shown(look, now)
-    groups = walls.kept(order.groups, shown)
+    left = _heads_left(look, now)
+    groups = walls.narrowed(order.groups, left)
     left_out = ""
-    if shown is not None:
+    if left is not None:
         count = sum(len(group.heads) for group in groups)
         left_out = f", {count} of {sum(len(row) for row in order.numbers)} heads"
     notes = [
@@ -225,7 +225,7 @@ def cell(look: HeadSelection, now: State) -> tuple[int, int]:
     return row, int(np.argmax(weights))
 
 
-def _shown(look: HeadSelection, now: State) -> list[Head] | None:
+def _heads_left(look: HeadSelection, now: State) -> list[Head] | None:
     """The heads that the visitor left; None for all, also if none of this model is meant."""
     only = now.values(Maps).only
     layers, heads = look.opened.translation.config.sizes[look.kind]

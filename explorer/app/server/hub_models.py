@@ -15,6 +15,7 @@ from explorer.app.server.jobs import Job, JobError, Tell
 from explorer.app.server.queue import FairQueue
 from transformer.hub.files import Offer, cached_models
 from transformer.hub.settings import ALLOWED_VARIABLE, Hub, HubError, UnreachableError
+from transformer.storage.memory import needed_bytes
 
 MOST = 5
 """Suggestions that are shown at most."""
@@ -139,6 +140,15 @@ def ask(name: str, again: bool = False) -> None:
         session.visit().question = HubQuestion(name)
 
 
+def take(name: str) -> None:
+    """Looks a model up and begins its download at once; what is wrong stands in the form."""
+    ask(name, again=True)
+    asked = question()
+    asked.look()
+    if asked.offer is not None and needed_bytes(asked.offer.config) <= memory.available():
+        asked.fetch()
+
+
 def suggest(name: str) -> None:
     """Writes a name into the form, if the visitor has not asked for anything yet."""
     if not question().name:
@@ -152,26 +162,37 @@ class Suggested(NamedTuple):
     """A model on the Hub.
 
     Parameters, licences and languages were written down by hand and not read from the Hub: the card
-    that opens with a model is what counts. A file of 32 bits has four bytes for each parameter.
+    that opens with a model is what counts.
     """
 
     name: str
     millions: int  # of parameters
     licence: str
     does: str  # what it does, in which languages
+    bytes_each: int = 4  # of a number in its file
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its weights, in 32 bits."""
+        """Bytes of its weights in memory, in 32 bits."""
         return 4_000_000 * self.millions
 
+    @property
+    def download(self) -> int:
+        """Bytes of its file."""
+        return 1_000_000 * self.bytes_each * self.millions
 
+
+LANGUAGE_MODEL = Suggested(
+    "HuggingFaceTB/SmolLM2-135M", 135, "Apache 2.0", "continues English text", bytes_each=2
+)
+"""A real language model that is small enough for every machine."""
 _PROMPT, _ENGLISH = "follows a prompt, mostly in English", "summarises English news"
 _T5 = "does the task that the text names; English, German, French"
 MODELS = (
     Suggested("google-t5/t5-small", 61, "Apache 2.0", _T5),
     Suggested("Helsinki-NLP/opus-mt-en-de", 74, "CC BY 4.0", "translates English into German"),
     Suggested("google/flan-t5-small", 77, "Apache 2.0", _PROMPT),
+    LANGUAGE_MODEL,
     Suggested("facebook/bart-base", 139, "Apache 2.0", "fills in and repairs English text"),
     Suggested("google/flan-t5-base", 248, "Apache 2.0", _PROMPT),
     Suggested("sshleifer/distilbart-cnn-12-6", 306, "Apache 2.0", _ENGLISH),

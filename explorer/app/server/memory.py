@@ -3,12 +3,10 @@ it."""
 
 import ctypes
 import os
-import re
 from functools import cache
-from pathlib import Path
 
-_MEMINFO = Path("/proc/meminfo")
-_GROUP = Path("/sys/fs/cgroup")
+from transformer.storage.memory import free_bytes
+
 UNKNOWN = 2**62
 """Stands for a number that no system file gives, and means no limit."""
 _OWN_PAGES = (-3, 2**20)
@@ -19,14 +17,8 @@ back to the system at once, and how many free bytes the end of a pool keeps."""
 
 def available() -> int:
     """Free bytes of the machine, or of the container if the container has fewer."""
-    machine = re.search(r"^MemAvailable:\s+(\d+) kB", _read(_MEMINFO), re.MULTILINE)
-    free = UNKNOWN if machine is None else 1024 * int(machine[1])
-    limit = _read(_GROUP / "memory.max").strip()
-    used = _read(_GROUP / "memory.current").strip()
-    if limit.isdigit() and used.isdigit():
-        cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
-        free = min(free, max(int(limit) - int(used) + (0 if cached is None else int(cached[1])), 0))
-    return free
+    free = free_bytes()
+    return UNKNOWN if free is None else free
 
 
 @cache
@@ -40,10 +32,3 @@ def give_back() -> None:
     if mallopt is not None:
         for parameter in (_OWN_PAGES, _SPARE):
             mallopt(*parameter)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return ""

@@ -9,10 +9,11 @@ import hashlib
 import io
 import os
 import re
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -40,9 +41,12 @@ from transformer.config import (
 from transformer.exports.record import TraceFileError
 from transformer.families.registry import GGUF_SUFFIX, config_in, described, is_gguf, is_model
 from transformer.hub.files import hub_title, size
+from transformer.hub.machine import Keeper, KeptModel, kept_models
+from transformer.hub.settings import is_hosted
 from transformer.run import Translation
-from transformer.storage.description import Description, parameter_count
+from transformer.storage.description import Description
 from transformer.storage.files import PYTORCH, SAFETENSORS
+from transformer.storage.memory import needed_bytes
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "models"
@@ -69,8 +73,12 @@ _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {"language/lm-en": "English language model"}
 """Titles of bundled models whose names are no languages."""
 STARTING = "PyTorch and the model are still loading, because the server has just started."
+LANGUAGE_MODEL = "Language model"
+"""What stands before the models of others that continue texts."""
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
+LOOKED_FOR = 5
+"""Seconds for which what other programs keep on this machine is known."""
 MOST_FILES, LONGEST = 4, 255
 """Most runs that a visitor opened from files, and most letters of a file's name, as file systems
 allow."""
@@ -110,7 +118,7 @@ class ModelHandle(Source):
     def needs(self) -> int:
         """Bytes of memory that the loaded model takes; 0 if it cannot be loaded."""
         with suppress(ValueError, OSError):
-            return 4 * parameter_count(config_in(self.path))  # in float32
+            return needed_bytes(config_in(self.path))
         return 0
 
     @Fact
@@ -168,9 +176,19 @@ class ModelHandle(Source):
         """Its languages, such as "English → German"; empty if the card does not name two."""
         return languages_in_words(self.header.language)
 
+    @Fact
+    def keeper(self) -> Keeper | None:
+        """The other program that keeps it on this machine; None for a model of this app."""
+        folder, _, rest = self.name.partition("/")
+        kept = is_gguf(self.path) and (":" in rest or "/" in rest)
+        return next((keeper for keeper in Keeper if kept and keeper.folder == folder), None)
+
     @property
     def title(self) -> str:
         """What people call it: its languages, what it is a twin of, or its name."""
+        if self.keeper is not None:
+            rest = self.name.partition("/")[2]
+            return rest if self.keeper is Keeper.OLLAMA else rest.rpartition("/")[2]
         folder, _, last = self.name.rpartition("/")
         if self.languages and self.name == "-".join(self.header.language):
             return self.languages
@@ -180,10 +198,15 @@ class ModelHandle(Source):
 
     @Fact
     def label(self) -> str:
-        """Its label in the list; a model on the Hub shows its owner last, as the list is narrow."""
-        owner, _, model = self.name.partition("/") if hub_title(self.path) else ("", "", self.title)
+        """Its label in the list; a model of somebody else shows last whose it is, as the list is
+        narrow."""
+        owner = self.keeper or ""
+        model = self.title
+        if hub_title(self.path):
+            owner, _, model = self.name.partition("/")
         needs = size(self.needs) if self.needs >= LARGE else ""
-        return " · ".join(filter(None, (model, needs, owner)))
+        sort = LANGUAGE_MODEL if owner and self.task == "continue" else ""
+        return " · ".join(filter(None, (sort, model, needs, owner)))
 
     @property
     def resident(self) -> bool:
@@ -210,6 +233,15 @@ class ModelHandle(Source):
         return _resident_twins if twin else _residents
 
     @property
+    def lacks_memory(self) -> str:
+        """That more memory is needed than is free, in one sentence; empty if it fits or is loaded
+        already."""
+        free = memory.available()
+        if self.resident or self.needs <= free:
+            return ""
+        return f"It needs {size(self.needs)} of memory, and {size(free)} is free."
+
+    @property
     def waits(self) -> str:
         """Why nobody sees anything yet if it is not in memory, in a sentence."""
         if not loading.done:
@@ -221,8 +253,15 @@ class ModelHandle(Source):
         if not (first or loading.done):  # the one who loads before all others waits for nothing
             progress(0, self.waits)
             loading.wait()
-        load = partial(transformer.load_translator, self.path, task=None)
-        return self._home.get(self, load, lambda: progress(0, self.waits))
+        return self._home.get(self, self._opened, lambda: progress(0, self.waits))
+
+    def _opened(self) -> transformer.Translator:
+        """The model, read from its files; that of another program gets its name in the list, since
+        its file may be called by a hash."""
+        model = transformer.load_translator(self.path, task=None)
+        if self.keeper is not None:
+            model.name = self.name
+        return model
 
 
 @dataclass(frozen=True)
@@ -356,11 +395,31 @@ def changed(path: Path) -> int:
 
 def available() -> dict[str, ModelHandle]:
     """The models of this machine by name, the one that opens first at the front: bundled ones,
-    those trained or put here, cached ones of the Hub."""
+    those trained or put here, cached ones of the Hub, those of other programs."""
     models = dict[str, ModelHandle]()
     for name, path in (*_on_disk(), *hub_models.cached().items()):
         models.setdefault(name, _handle(name, path, changed(path)))
+    for handle in _kept():
+        if not handle.problem:
+            models.setdefault(handle.name, handle)
     return models
+
+
+def _kept() -> list[ModelHandle]:
+    """The models that other programs keep on this machine; none where anybody may come."""
+    if is_hosted():
+        return []
+    return [
+        _handle(model.name, model.path, changed(model.path))
+        for model in looked_for(int(time.monotonic() / LOOKED_FOR))
+        if model.path.is_file()
+    ]
+
+
+@lru_cache(1)
+def looked_for(_turn: int) -> tuple[KeptModel, ...]:
+    """What other programs keep, looked for now and then."""
+    return kept_models()
 
 
 def unlisted() -> dict[str, str]:
@@ -375,7 +434,7 @@ def unlisted() -> dict[str, str]:
             reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
         elif kinds:
             reasons[name] = _handle(name, path, changed(path)).problem
-    return reasons
+    return reasons | {handle.name: handle.problem for handle in _kept() if handle.problem}
 
 
 def _weights_in(path: Path) -> set[str]:

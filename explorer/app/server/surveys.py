@@ -67,6 +67,8 @@ def lines_of(
 ) -> tuple[Line, ...]:
     """The sentences that a model reads."""
     lines = sample_of(source) if typed is None else typed
+    if source.task == "continue":  # it reads each text as it is
+        return tuple(Line(line.source, line.source) for line in lines)
     if not source.pieces:
         return lines
     return tuple(replace(line, source=source.addressed(line.source, language)) for line in lines)
@@ -74,11 +76,9 @@ def lines_of(
 
 @remembered(KEPT)
 def run_of(source: Source, lines: tuple[Line, ...]) -> Job[Survey]:
-    """The survey of some sentences, new if nobody has asked for it yet.
-
-    KeyError if the model only writes.
-    """
-    gold = [] if examples.of(source).task or source.pieces else pairs.linked(source)
+    """The survey of some sentences, new if nobody has asked for it yet."""
+    unlinked = examples.of(source).task or source.pieces or "cross" not in source.sizes
+    gold = [] if unlinked else pairs.linked(source)
     return survey_job(source.load(), lines, gold)
 
 

@@ -1,7 +1,7 @@
 """Models on the Hub in the app: looks up a name, says what the model needs, and fetches the
 model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import streamlit as st
 
@@ -9,10 +9,11 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
+from explorer.app.server.models import BUNDLED, ModelHandle, own_models
 from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
-from transformer.hub.settings import Hub, pasted_name
-from transformer.storage.description import parameter_count
+from transformer.hub.settings import Hub, is_hosted, pasted_name
+from transformer.storage.memory import needed_bytes
 
 _EVERY = 0.5
 """Seconds between two updates of a download's progress."""
@@ -27,6 +28,42 @@ def draw(take: Take) -> None:
         _panel()
     else:
         _fetched(take)
+
+
+def suggest_language_model(known: Iterable[ModelHandle]) -> None:
+    """Offers a real language model, until there is one beside those of this project: one click, or
+    the command that brings it."""
+    own = (BUNDLED, own_models())
+    others = [model for model in known if not {*own} & {*model.path.parents}]
+    model = hub_models.LANGUAGE_MODEL
+    if hub_models.question().download or any(other.task == "continue" for other in others):
+        return
+    sizes = f"{size(model.download)} to download, {model.licence}"
+    if hub_models.closed() is None and Hub.from_environment().allows(model.name):
+        st.button(
+            "Try a real language model",
+            icon=":material/download:",
+            type="tertiary",
+            on_click=_take,
+            args=(model.name,),
+            key="hub.language_model",
+            help=f"{model.name}: {sizes}.",
+        )
+    elif not is_hosted():
+        st.caption(
+            f"A real language model ({sizes}): `python -m transformer pull {model.name}`, on a "
+            "machine with a network, brings it."
+        )
+
+
+def _take(name: str) -> None:
+    """Begins a download; what is in its way is said on the page, since the form may be closed."""
+    hub_models.take(name)
+    question = hub_models.question()
+    if question.problem:
+        session.notice(question.problem)
+    elif question.download is None:
+        session.notice(f"{name} needs more memory than is free here.")
 
 
 @part(run_every=_EVERY)
@@ -120,7 +157,7 @@ def _suggest() -> None:
 def _offer(question: HubQuestion, offer: Offer) -> None:
     free = memory.available()
     config = offer.config
-    needs = 4 * parameter_count(config)  # bytes, in float32
+    needs = needed_bytes(config)
     layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     st.markdown(
         f"**{plain(offer.name)}**, {layers} layers of {config.n_heads} heads: {size(offer.nbytes)} "

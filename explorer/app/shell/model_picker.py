@@ -71,6 +71,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         if source.pieces:
             _pick_language(source, now)
         left_out()
+        hub_picker.suggest_language_model(known.values())
         hub_picker.draw(take_model)
     return source
 
@@ -105,12 +106,16 @@ def _about(source: ModelHandle) -> tuple[str, str]:
     if source.problem:
         return "", source.problem
     card = source.header
+    disk = f"{size(source.nbytes)} on disk" if source.nbytes else ""
+    short = source.lacks_memory
+    if source.keeper is not None:
+        text = f"Kept by {source.keeper}: {disk}, {size(source.needs)} of memory."
+        return f"{text} {short}".strip(), source.runs
     if not card.license or not card.good_at:
-        return card.trouble, source.runs
+        return short or card.trouble, source.runs
     licence = card.license_name or card.license.upper().replace("-", " ")
     languages = "" if source.title == source.languages else source.languages
-    text = " · ".join(filter(None, (languages, card.good_at, card.trouble)))
-    disk = f"{size(source.nbytes)} on disk" if source.nbytes else ""
+    text = " · ".join(filter(None, (languages, card.good_at, card.trouble, short)))
     return text, " · ".join(filter(None, (disk, licence, source.runs)))
 
 

@@ -53,7 +53,7 @@ def by_number(numbers: Numbers) -> list[HeadGroup]:
     return [HeadGroup("", tuple(sorted(places, key=rank)))]
 
 
-def kept(groups: Sequence[HeadGroup], heads: Sequence[Head] | None) -> list[HeadGroup]:
+def narrowed(groups: Sequence[HeadGroup], heads: Sequence[Head] | None) -> list[HeadGroup]:
     """The groups with some of their heads; None for all. A group that is empty is left out."""
     if heads is None:
         return list(groups)

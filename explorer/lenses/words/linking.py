@@ -83,7 +83,7 @@ class CrossAlignments:
     ``ERRORS``."""
 
     def __init__(self, config: ModelConfig) -> None:
-        self._size = layers, heads = config.sites[AttentionKind.CROSS].n_layers, config.n_heads
+        self._size = layers, heads = config.sizes.get("cross", (0, config.n_heads))
         every = tuple(np.ndindex(layers, heads))
         of_layers = [every[first : first + heads] for first in range(0, len(every), heads)]
         self._sources = tuple(dict.fromkeys([*((head,) for head in every), *of_layers, every]))

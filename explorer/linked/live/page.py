@@ -1,5 +1,5 @@
-"""A model as one HTML file in which it translates: the reader's browser runs it, without a
-server."""
+"""A model as one HTML file in which it translates, or continues texts: the reader's browser runs
+it, without a server."""
 
 import base64
 import html
@@ -8,7 +8,7 @@ import re
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
@@ -17,9 +17,11 @@ from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side, version
 from explorer.linked.view.strips import Example, read_examples
-from transformer import Translation, Translator, load_translator
-from transformer.config import TransformerConfig
+from transformer import Translation, Translator, load_language_model, load_translator
+from transformer.config import LanguageModelConfig, TransformerConfig
 from transformer.decoding import FREE
+from transformer.families.registry import config_in
+from transformer.requests import LENGTH
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
 from transformer.text import typed, words
@@ -35,6 +37,16 @@ REFERENCES = 8
 ENTRY, ENGINE = "live/live.js", "engine/engine.js"
 _CARD = '<details class="live-card"><summary>The card of the model</summary><pre>{}</pre></details>'
 _OFF = ", {name} is off: its output is 0, so these weights reach nothing."
+_BEGINNINGS = (
+    "The old house",
+    "She gave her brother a book",
+    "I have never seen",
+    "Where did you",
+    "We will meet at the station",
+    "Tom has a dog and Mary has",
+    "Nobody knows why",
+    "If you want to learn",
+)
 _USUAL = (
     "He lives in a big white house.",
     "The woman who wrote the book is my sister.",
@@ -59,36 +71,42 @@ def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = Fal
     in a browser, or no text is short enough; CheckpointError if the directory holds no model.
     """
     path = Path(directory)
-    model = load_translator(path, "cpu")
+    continues = isinstance(config_in(path), LanguageModelConfig)
+    model = (load_language_model if continues else load_translator)(path, "cpu")
     if why := why_not(model, path):
         raise LiveError(why)
-    examples = _examples(path, texts)
+    examples = _examples(path, texts, _BEGINNINGS if continues else _USUAL)
     runs = {example: run for example in examples if (run := _short(model, example)) is not None}
     if not runs:
         raise LiveError(f"No text to start from has at most {MOST} tokens a side.")
     known = Known.of(model, path)
     first = next(iter(runs.values()))
-    more = (_short(model, text) for text in _USUAL[: REFERENCES - len(runs)])
+    usual = _BEGINNINGS if continues else _USUAL
+    more = (_short(model, text) for text in usual[: REFERENCES - len(runs)])
     references = [*runs.values(), *filter(None, more)][:REFERENCES]
     _, data = side(first, known)
     settings = {
-        "config": json.loads((path / "config.json").read_text("utf-8")),
-        "forbidden": [token for (token,) in model.rules.forbidden],
+        "config": browser_config(model),
         "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
         "kernel": base64.b64encode((served.scripts() / "engine/kernel.wasm").read_bytes()).decode(),
+        "first": next(iter(runs)),
+        "writes": "text" if continues else "translation",
         "examples": [{"label": examples[text], "text": text} for text in runs],
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
         "usual": (model.heads or {}).get("unsure_below"),
     }
     card = read_card(path)
+    does = "continues texts" if continues else "translates"
     return _FRAME.format(
         policy=html.escape(_policy(folder)),
-        title=safe(f"{model.name} translates in this page"),
+        title=safe(f"{model.name} {does} in this page"),
+        ask=_ASK_TO_CONTINUE if continues else _ASK_TO_TRANSLATE,
+        own="" if continues else _OWN,
         style="\n".join((scripts.style(), (served.scripts() / "live/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path)),
         texts="\n".join(
-            f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text)
+            f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text) if text
         ),
         card=_CARD.format(safe(card)) if card else "",
         proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
@@ -119,9 +137,19 @@ def _inside(file: Path) -> str:
     return f'<script type="text/plain" id="{file.name}">{zipped}</script>'
 
 
+def browser_config(model: Translator) -> dict[str, object]:
+    """What the engine must know of a model besides its weights: the config, and the rules of its
+    search."""
+    return asdict(model.config) | {
+        "forbidden": [token for (token,) in model.rules.forbidden],
+        "other_ends": model.rules.other_ends,
+        "usual_length": LENGTH,
+    }
+
+
 def why_not(model: Translator, directory: Path) -> str:
     """Why a model cannot run in a browser, in one sentence; empty if it can."""
-    if not isinstance(model.config, TransformerConfig):
+    if not isinstance(model.config, TransformerConfig | LanguageModelConfig):
         return "This page runs Transformers; this model is recurrent."
     free = replace(model.rules, forbidden=()) == FREE and all(
         len(sequence) == 1 for sequence in model.rules.forbidden
@@ -132,7 +160,7 @@ def why_not(model: Translator, directory: Path) -> str:
     return ""
 
 
-def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
+def _examples(directory: Path, texts: Sequence[str], usual: Sequence[str]) -> dict[str, str]:
     """Sentences to start from, with their labels."""
     if not texts:
         examples: Sequence[Example] = ()
@@ -141,7 +169,7 @@ def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
         if examples:
             return {example.text: example.label for example in examples}
         task = stated(read_card(directory)).toy
-        texts = _USUAL
+        texts = usual
         if task is not None:
             texts = [pair.source for pair in toy_data(*task).valid[:REFERENCES]]
     return {text: text if len(text) < 24 else f"{text[:22]}…" for text in texts}
@@ -150,7 +178,7 @@ def _examples(directory: Path, texts: Sequence[str]) -> dict[str, str]:
 def _short(model: Translator, text: str) -> Translation | None:
     if len(model.ids(text)) >= MOST:
         return None
-    run = model.translate(text)
+    run = model.generate(text) if model.continues else model.translate(text)
     return run if len(run.target_tokens) <= MOST else None
 
 
@@ -164,9 +192,15 @@ def _reference(model: Translator, run: Translation) -> dict[str, object]:
         rows.append(
             (kind, layers - 1, heads - 1, row, [round(float(weight), 7) for weight in weights[row]])
         )
+    if run.source_tokens:
+        text = run.source_text
+        read = [*model.ids(text), model.config.eos_id]
+    else:
+        text = run.prompt or ""
+        read = [*model.ids(text)]
     return {
-        "text": run.source_text,
-        "source": [*model.ids(run.source_text), model.config.eos_id],
+        "text": text,
+        "source": read,
         "ids": run.target_ids,
         "logs": [round(step.log_prob, 6) for step in run.steps],
         "rows": rows,
@@ -190,6 +224,19 @@ def _script(entry: str) -> str:
     return scripts.joined(served.scripts(), entry, scripts.REPLACED)
 
 
+_ASK_TO_TRANSLATE = """<input name="text" aria-label="Sentence to translate" maxlength="2000"
+ autocomplete="off" dir="auto">
+<button>Translate</button>"""
+_ASK_TO_CONTINUE = """<input name="text" aria-label="Text to continue" maxlength="2000"
+ autocomplete="off" dir="auto">
+<button>Continue</button>"""
+_OWN = """
+<details class="live-own"><summary>Use your own translation</summary>
+<form id="own" class="live-ask">
+<input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off"
+ dir="auto">
+<button>Use it</button>
+</form></details>"""
 _FRAME = """<!doctype html>
 <html lang="en">
 <head>
@@ -205,15 +252,9 @@ _FRAME = """<!doctype html>
 <main class="stMain"><div class="stVerticalBlock"><div class="living-side">
 <div id="about" class="living-about"><p>{about}</p></div>
 <form id="ask" class="live-ask">
-<input name="text" aria-label="Sentence to translate" maxlength="2000" autocomplete="off" dir="auto">
-<button>Translate</button>
+{ask}
 </form>
-<div class="live-line"><span>Try:</span><span id="examples" class="live-line"></span>
-<details class="live-own"><summary>Use your own translation</summary>
-<form id="own" class="live-ask">
-<input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off" dir="auto">
-<button>Use it</button>
-</form></details></div>
+<div class="live-line"><span>Try:</span><span id="examples" class="live-line"></span>{own}</div>
 <p id="status" role="status">The model is loading.</p>
 <div id="texts" class="living-texts">
 {texts}

@@ -22,7 +22,7 @@ from explorer.lenses.words.reading import Reading, ReadView, read_view
 from explorer.linked.living import packed
 from explorer.linked.view.strips import Example, read_examples
 from explorer.linked.view.wire import Gloss, MapFeed
-from transformer.config import Head, TransformerConfig
+from transformer.config import Head, RecurrentConfig
 from transformer.run import Translation
 from transformer.storage.description import EXAMPLES_FILE, read_header
 from transformer.storage.files import CheckpointError
@@ -224,14 +224,8 @@ def why_not(run: Translation, measures: Sequence[str], able: bool) -> str | None
     """Why a page cannot have measures, in one sentence; None if it can."""
     if unknown := [measure for measure in measures if measure not in ASKED]:
         return f"There is no measure {unknown[0]!r}; there are {', '.join(ASKED)}."
-    if (
-        not able
-        or "cross" not in map(str, run.config.sites)
-        or not isinstance(run.config, TransformerConfig)
-    ):
-        return (
-            "What keys carried and did is measured with the model, in Transformers that translate."
-        )
+    if not able or isinstance(run.config, RecurrentConfig):
+        return "What keys carried and did is measured with the model, in Transformers."
     if run.interventions:
         return "What keys carried and did is measured in a run without changes."
     if max(len(run.source_tokens), len(run.target_tokens)) > MOST:

@@ -1,4 +1,5 @@
-// Answers messages of the page: loads a model, then translates. Runs in a worker, or in the page where none can be.
+// Answers messages of the page: loads a model, then translates, or continues texts. Runs in a worker, or in the page
+// where none can be.
 
 import { Memory } from "./matrix.js";
 import { Model } from "./model.js";
@@ -52,47 +53,69 @@ class Engine {
     return Math.min(MOST, this.model.config.max_positions ?? MOST);
   }
 
+  // The pieces of a text that the tokenizer has split, if they and one more token are not too many.
+  read(text, what) {
+    const read = this.tokenizer.read(text);
+    const count = read.ids.length + 1;
+    if (count > this.most) throw new Refused(`The ${what} has ${count} tokens; this page takes at most ${this.most}.`);
+    return read;
+  }
+
   // The pieces of a text as the model reads it, with the end token.
   cut(text, what) {
     const { eos_id: eos = 2 } = this.model.config;
-    const read = this.tokenizer.read(text);
-    const count = read.ids.length + 1;
-    if (count === 1) throw new Refused(`The ${what} is empty; type a sentence.`);
-    if (count > this.most) throw new Refused(`The ${what} has ${count} tokens; this page takes at most ${this.most}.`);
+    const read = this.read(text, what);
+    if (!read.ids.length) throw new Refused(`The ${what} is empty; type a sentence.`);
     return { ...read, ids: [...read.ids, eos], pieces: [...read.pieces, END] };
   }
 
   // Only the newest question that a reader asked is answered; `quiet` ones are the page's own.
-  async answer({ id, text, target, off, quiet }) {
+  async answer({ id, quiet, ...question }) {
     if (!quiet) this.asked = id;
-    const source = this.cut(text, "text");
-    const given = target ? this.cut(target, "translation") : null;
-    const limit = Math.min(Math.floor(1.5 * source.ids.length) + 10, this.most);
     const start = performance.now();
-    const heard = async (steps) => {
-      if (!quiet) this.tell({ id, writes: this.text(steps) });
+    const heard = async (steps, first) => {
+      if (!quiet) this.tell({ id, writes: this.text(steps, first) });
       await turn();
       return quiet || this.asked === id;
     };
+    const run = await (this.model.continues ? this.goneOn(question, heard) : this.translated(question, heard));
+    if (run) this.send(id, { ...run, ms: performance.now() - start });
+    else this.tell({ id, run }); // another sentence took its place
+  }
+
+  // A translation; a given one is followed.
+  async translated({ text, target, off }, heard) {
+    const { bos_id: bos = 1 } = this.model.config;
+    const source = this.cut(text, "text");
+    const given = target ? this.cut(target, "translation") : null;
+    const limit = Math.min(Math.floor(1.5 * source.ids.length) + 10, this.most);
     const run = await this.model.translate({ ids: source.ids, given: given?.ids, off, limit }, heard);
-    if (!run) {
-      this.tell({ id, run }); // another sentence took its place
-      return;
-    }
-    const ms = performance.now() - start;
-    this.send(id, { ...run, source, off, forced: Boolean(given), ms }, given?.pieces);
+    return run && { ...run, source, off, forced: Boolean(given), start: bos, given: given?.pieces ?? [] };
+  }
+
+  // A text that a language model goes on with; where no token begins a text, its own first token is what is read first.
+  async goneOn({ text, off }, heard) {
+    const { bos_id: bos, starts_with_token: begins, usual_length: usual } = this.model.config;
+    const source = this.read(text, "text");
+    const [start, prompt] = begins ? [bos, source.ids] : [source.ids[0], source.ids.slice(1)];
+    if (start === undefined) throw new Refused("The text is empty, and this model has no start token; type a word.");
+    const limit = Math.min(usual + Math.max(0, prompt.length - Math.floor(usual / 2)), this.most);
+    const first = begins ? [] : [start];
+    const run = await this.model.goOn({ start, prompt, off, limit }, (steps) => heard(steps, first));
+    return run && { ...run, source, off, forced: false, start, first, given: source.pieces.slice(first.length) };
   }
 
   // Gives a run to the page, with the names of all its tokens.
-  send(id, run, given) {
-    const { bos_id: bos = 1, eos_id: eos = 2 } = this.model.config;
+  send(id, { start, given, first, ...run }) {
+    const { eos_id: eos = 2, other_ends: others = [] } = this.model.config;
     const ids = run.steps.map((step) => step.id);
-    const predicts = given ?? ids.map((each) => this.piece(each));
-    const reads = [this.piece(bos), ...predicts].slice(0, -1);
+    const predicts = [...given, ...ids.slice(given.length).map((each) => this.piece(each))];
+    const reads = [this.piece(start), ...predicts].slice(0, -1);
     for (const step of run.steps) step.names = step.best.map((each) => this.piece(each));
     const layers = Object.values(run.kinds).flatMap((kind) => kind.layers);
     const moved = layers.flatMap(({ weights, scores }) => [weights.buffer, scores.buffer]);
-    const told = { reads, predicts, ids, cut: !given && ids.at(-1) !== eos, text: this.text(run.steps) };
+    const cut = !run.forced && ![eos, ...others].includes(ids.at(-1));
+    const told = { reads, predicts, ids, given: given.length, cut, text: this.text(run.steps, first) };
     this.tell({ id, run: { ...run, ...told } }, moved);
   }
 
@@ -100,8 +123,9 @@ class Engine {
     return this.tokenizer.piece(id);
   }
 
-  text(steps) {
-    return this.tokenizer.decode(steps.map((step) => step.id)).trim();
+  // What steps spell, after the ids that were read before them and belong to the text.
+  text(steps, first = []) {
+    return this.tokenizer.decode([...first, ...steps.map((step) => step.id)]).trim();
   }
 }
 

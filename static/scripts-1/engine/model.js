@@ -1,5 +1,6 @@
-// The Transformer of the Python package (Vaswani et al. 2017, section 3), for one sentence: greedy or along a given
-// output, with every head recorded. Ids of the source end with the end token.
+// The Transformers of the Python package (Vaswani et al. 2017, section 3), for one sentence: greedy or along a given
+// output, with every head recorded. Ids of a source end with the end token; a language model has no source, but a
+// prompt with which its text begins.
 
 import { Matrix } from "./matrix.js";
 import { positionsOf } from "./positions.js";
@@ -72,17 +73,20 @@ class Seen {
 class Attention {
   constructor(model, name, kind, layer, positions) {
     Object.assign(this, { kind, layer, positions, heads: model.config.n_heads, wide: model.wide });
-    Object.assign(this, { causal: kind === "decoder", divisor: model.divisor });
+    Object.assign(this, { causal: kind === "decoder", divisor: model.divisor, keyHeads: model.keyHeads });
+    this.group = this.heads / this.keyHeads; // heads of queries that read the same keys and values
     for (const part of ["q", "k", "v", "out"]) this[part] = model.matrix(`${name}.${part}_proj`);
+    for (const part of ["q", "k"]) this[`${part}Norm`] = model.norm(`${name}.${part}_norm`, "rms");
   }
 
   // Projects what is attended to; positions count from `first`.
   read(seen, x, n, first) {
-    seen.add(this.turned(this.k.times(x, n), n, first), this.v.times(x, n));
+    const keys = this.kNorm(this.k.times(x, n));
+    seen.add(this.turned(keys, n, first, this.keyHeads), this.v.times(x, n));
   }
 
-  turned(x, n, first) {
-    const { positions, heads, wide } = this;
+  turned(x, n, first, heads) {
+    const { positions, wide } = this;
     if (positions.rotate) {
       for (let t = 0; t < n; t += 1) {
         for (let head = 0; head < heads; head += 1) positions.rotate(x, first + t, (t * heads + head) * wide);
@@ -91,10 +95,15 @@ class Attention {
     return x;
   }
 
+  // Where a head's key or value begins among those that were read.
+  placeOf(key, head) {
+    return (key * this.keyHeads + Math.floor(head / this.group)) * this.wide;
+  }
+
   // q · k / √d_k, with what the positions add, of a query at position `row`.
   score(query, row, keys, key, head) {
-    const { heads, wide, positions, divisor } = this;
-    const [from, to] = [head * wide, (key * heads + head) * wide];
+    const { wide, positions, divisor } = this;
+    const [from, to] = [head * wide, this.placeOf(key, head)];
     let product = 0;
     for (let i = 0; i < wide; i += 1) product += query[from + i] * keys[to + i];
     return product / divisor + (positions.bias ? positions.bias(this.layer, head, key - row, query, from) : 0);
@@ -104,7 +113,7 @@ class Attention {
   attend(seen, x, n, first, off) {
     const { heads, wide } = this;
     const output = new Float32Array(n * heads * wide);
-    const queries = this.turned(this.q.times(x, n), n, first);
+    const queries = this.turned(this.qNorm(this.q.times(x, n)), n, first, heads);
     for (let t = 0; t < n; t += 1) {
       const query = queries.subarray(t * heads * wide, (t + 1) * heads * wide);
       const visible = this.causal ? first + t + 1 : seen.count;
@@ -124,9 +133,9 @@ class Attention {
   }
 
   gather(output, at, weights, values, head) {
-    const { heads, wide } = this;
-    for (let key = 0, from = head * wide; key < weights.length; key += 1, from += heads * wide) {
-      const weight = weights[key];
+    const { wide } = this;
+    for (let key = 0; key < weights.length; key += 1) {
+      const [weight, from] = [weights[key], this.placeOf(key, head)];
       for (let i = 0; i < wide; i += 1) output[at + i] += weight * values[from + i];
     }
   }
@@ -159,17 +168,18 @@ class Layer {
     const name = `${side}.layers.${layer}`;
     Object.assign(this, { name, model, act: ACTIVATIONS[model.config.activation] });
     this.own = new Attention(model, `${name}.self_attention`, side, layer, positions);
-    this.cross = side === "decoder" ? new Attention(model, `${name}.cross_attention`, "cross", layer, {}) : null;
+    const crosses = side === "decoder" && !model.continues;
+    this.cross = crosses ? new Attention(model, `${name}.cross_attention`, "cross", layer, {}) : null;
     for (const part of ["inner", "outer"]) this[part] = model.matrix(`${name}.feed_forward.${part}`);
     this.gate = model.config.gated ? model.matrix(`${name}.feed_forward.gate`) : null;
     const norms = ["self_attention", "cross_attention", "feed_forward"];
     this.norms = Object.fromEntries(norms.map((each) => [each, model.norm(`${name}.${each}_residual.norm`)]));
   }
 
-  // LayerNorm(x + Sublayer(x)) as in the paper, or x + Sublayer(LayerNorm(x)).
-  around(x, name, sublayer) {
+  // LayerNorm(x + Sublayer(x)) as in the paper, or x + Sublayer(LayerNorm(x)); `source` is what the sub-layer reads.
+  around(x, name, sublayer, source = x) {
     const own = this.norms[name];
-    return this.model.config.norm === "pre" ? sum(x, sublayer(own(x))) : own(sum(x, sublayer(x)));
+    return this.model.config.norm === "pre" ? sum(x, sublayer(own(source))) : own(sum(x, sublayer(source)));
   }
 
   fed(x, n) {
@@ -179,12 +189,13 @@ class Layer {
   }
 
   pass(x, n, first, { own, cross }, off) {
+    const entered = x;
     x = this.around(x, "self_attention", (read) => {
       this.own.read(own, read, n, first);
       return this.own.attend(own, read, n, first, off);
     });
     if (cross) x = this.around(x, "cross_attention", (read) => this.cross.attend(cross, read, n, first, off));
-    return this.around(x, "feed_forward", (read) => this.fed(read, n));
+    return this.around(x, "feed_forward", (read) => this.fed(read, n), this.model.config.parallel ? entered : x);
   }
 }
 
@@ -192,12 +203,16 @@ export class Model {
   // `memory` is the kernel's, or null for plain JavaScript.
   constructor(config, tensors, memory) {
     Object.assign(this, { config, tensors, memory });
+    this.ends = new Set([config.eos_id ?? 2, ...(config.other_ends ?? [])]);
+    this.continues = config.architecture === "language_model";
     this.wide = config.head_width ?? config.d_model / config.n_heads;
+    this.keyHeads = config.n_key_heads ?? config.n_heads;
     this.divisor = config.scaled_scores === false ? 1 : Math.sqrt(this.wide);
     this.tables = { encoder: this.table("embedding") };
     this.tables.decoder = config.shared_embeddings === false ? this.table("target_embedding") : this.tables.encoder;
     this.output = config.tied_embeddings === false ? this.matrix("output", "output_bias") : this.tables.decoder;
-    this.stacks = { encoder: this.stack("encoder"), decoder: this.stack("decoder") };
+    const sides = this.continues ? ["decoder"] : ["encoder", "decoder"];
+    this.stacks = Object.fromEntries(sides.map((side) => [side, this.stack(side)]));
     this.tensors = null; // they are in the kernel's memory
   }
 
@@ -210,13 +225,14 @@ export class Model {
     return this.matrix(name, "output_bias");
   }
 
-  norm(name) {
-    return norm(this.config, this.tensors, name);
+  // `by` says how, if not as the config does.
+  norm(name, by = this.config.norm_by) {
+    return norm({ ...this.config, norm_by: by }, this.tensors, name);
   }
 
   stack(side) {
     const positions = positionsOf(this.config, this.tensors, side, this.wide);
-    const count = this.config[`n_${side}_layers`] ?? 6;
+    const count = this.config[this.continues ? "n_layers" : `n_${side}_layers`] ?? 6;
     const layers = Array.from({ length: count }, (_, i) => new Layer(this, side, i, positions));
     const [embedded, end] = ["embedding_norm", "final_norm"].map((each) => this.norm(`${side}.${each}`));
     return { positions, layers, embedded, end };
@@ -249,25 +265,35 @@ export class Model {
   // one; null if it does not.
   async translate({ ids, given = null, off = [], limit }, heard = () => true) {
     const { encoder, decoder } = this.stacks;
-    const seen = () => new Seen(this.config.n_heads * this.wide);
     const silent = new Set(off);
-    const source = encoder.layers.map(() => ({ own: seen() }));
+    const source = encoder.layers.map(() => ({ own: this.seen() }));
     const memory = this.run("encoder", ids, 0, source, silent);
-    const target = decoder.layers.map(() => ({ own: seen(), cross: seen() }));
+    const target = decoder.layers.map(() => ({ own: this.seen(), cross: this.seen() }));
     for (const [i, { cross }] of decoder.layers.entries()) cross.read(target[i].cross, memory, ids.length, 0);
-    const write = (last, steps) => {
-      const x = this.run("decoder", [last], steps.length, target, silent);
-      return this.step(x, given?.[steps.length]);
-    };
-    const steps = await this.written(write, { given, limit }, heard);
+    const plan = { start: this.config.bos_id ?? 1, fixed: given ?? [], limit: given?.length ?? limit };
+    const steps = await this.written({ target, silent, ...plan }, heard);
     return steps && { steps, kinds: this.recorded(source, target) };
   }
 
-  async written(write, { given, limit }, heard) {
-    const [{ bos_id: bos = 1, eos_id: eos = 2 }, steps] = [this.config, []];
-    const ends = () => steps.length === (given?.length ?? limit) || (!given && steps.at(-1)?.id === eos);
-    for (let told = performance.now(); !ends(); ) {
-      steps.push(write(steps.at(-1)?.id ?? bos, steps));
+  // Continues a text: a language model reads `start`, then `prompt`; as `translate` otherwise.
+  async goOn({ start, prompt, given = null, off = [], limit }, heard = () => true) {
+    const target = this.stacks.decoder.layers.map(() => ({ own: this.seen() }));
+    const plan = { start, fixed: given ?? prompt, limit: given?.length ?? limit };
+    const steps = await this.written({ target, silent: new Set(off), ...plan }, heard);
+    return steps && { steps, kinds: this.recorded([], target) };
+  }
+
+  seen() {
+    return new Seen(this.keyHeads * this.wide);
+  }
+
+  // Writes token by token; `fixed` ones are followed first, none of which ends the text.
+  async written({ target, silent, start, fixed, limit }, heard) {
+    const steps = [];
+    const ended = () => steps.length > fixed.length && this.ends.has(steps.at(-1).id);
+    for (let told = performance.now(); steps.length < limit && !ended(); ) {
+      const x = this.run("decoder", [steps.at(-1)?.id ?? start], steps.length, target, silent);
+      steps.push(this.step(x, fixed[steps.length]));
       if (performance.now() - told < SLICE) continue;
       if (!(await heard(steps))) return null;
       told = performance.now();
@@ -278,11 +304,11 @@ export class Model {
   // What every head of every layer did, by kind.
   recorded(source, target) {
     const { encoder, decoder } = this.stacks;
-    const kinds = [
-      ["encoder", encoder, source, "own"],
-      ["decoder", decoder, target, "own"],
-      ["cross", decoder, target, "cross"],
-    ];
+    const kinds = [["decoder", decoder, target, "own"]];
+    if (encoder) {
+      kinds.unshift(["encoder", encoder, source, "own"]);
+      kinds.push(["cross", decoder, target, "cross"]);
+    }
     const found = kinds.map(([kind, { layers }, all, part]) => {
       const shape = [all[0][part].queries.length, all[0][part].count];
       const each = layers.map((layer, i) => layer[part].recorded(all[i][part]));

@@ -28,11 +28,25 @@ function learned({ d_model: d }, tensors, side) {
   return { added: (position) => table.subarray(position * d, (position + 1) * d) };
 }
 
-// Turns each pair (2i, 2i + 1) of a head by pos · 10000^(−2i/d_k) (Su et al. 2021, equation 15).
-function rotary(_config, _tensors, _side, wide) {
+// Radians by which a pair of dimensions turns from one position to the next, after those of the first training were
+// scaled for longer texts (`Rotation` in transformer/config.py).
+function scaled(angle, config) {
+  const { rotary_scaling: scaling, rotary_factor: factor, rotary_low: low, rotary_high: high } = config;
+  if (scaling === "linear") return angle / factor;
+  if (scaling !== "llama3") return angle;
+  const waves = (config.rotary_trained_length * angle) / (2 * Math.PI);
+  const kept = Math.min(Math.max((waves - low) / (high - low), 0), 1);
+  return kept * angle + ((1 - kept) * angle) / factor;
+}
+
+// Turns each pair (2i, 2i + 1) of a head, or of its first part, by pos · base^(−2i/width) (Su et al. 2021, equation 15).
+function rotary(config, _tensors, _side, wide) {
+  const width = config.rotary_width ?? wide;
+  const base = config.rotary_base ?? BASE;
+  const angles = Array.from({ length: width / 2 }, (_, i) => scaled(base ** ((-2 * i) / width), config));
   const rotate = (x, position, start) => {
-    for (let i = 0; i < wide; i += 2) {
-      const angle = position * Math.exp((-Math.log(BASE) * i) / wide);
+    for (let i = 0; i < width; i += 2) {
+      const angle = position * angles[i / 2];
       const [sine, cosine, even, odd] = [Math.sin(angle), Math.cos(angle), x[start + i], x[start + i + 1]];
       x[start + i] = even * cosine - odd * sine;
       x[start + i + 1] = even * sine + odd * cosine;

@@ -53,7 +53,8 @@ export class WallCell extends Cell {
     const act = () => this.view.guard(() => this.choose([layer, head]));
     const name = element("span", "lv-tile-name", `L${layer + 1} H${head + 1}`);
     const number = element("span", "lv-tile-number");
-    const look = { tabindex: "-1", "aria-label": `layer ${layer + 1}, head ${head + 1}`, "data-head": `${layer}.${head}` };
+    const label = `layer ${layer + 1}, head ${head + 1}`;
+    const look = { tabindex: "-1", "aria-label": label, "data-head": `${layer}.${head}` };
     const root = button("lv-tile", [picture, name, number], act, look);
     return { root, number };
   }

@@ -1,4 +1,4 @@
-// A page that translates: the model runs in the reader's browser. The first picture is a run that Python wrote; behind
+// A page that translates, or continues texts: the model runs in the reader's browser. The first picture is a run that Python wrote; behind
 // it the engine loads, repeats runs of the Python package, and says how far it is from them. No network.
 
 import { unpacked } from "../living/data.js";
@@ -98,10 +98,10 @@ class Live extends Living {
     Object.assign(this, { stored: run, page, engine, badge: NOT_YET, number: 0, off: [], target: "", asked: null });
     this.before = ""; // what the model writes with the heads that are off; empty if none is
     this.writing = new Writing(page.tables);
-    [this.text] = run.said.texts;
+    this.text = page.first;
     const [form, own] = [part("ask", ""), part("own", "")];
     form.addEventListener("submit", (event) => this.submit(event, { text: form.elements.text.value, target: "" }));
-    own.addEventListener("submit", (event) => this.submit(event, { target: own.elements.target.value }));
+    own?.addEventListener("submit", (event) => this.submit(event, { target: own.elements.target.value }));
     for (const each of page.examples) this.example(each);
     form.elements.text.value = this.text;
   }
@@ -149,6 +149,11 @@ class Live extends Living {
     return this.usual.written;
   }
 
+  // Whether the model continues texts; else it translates them.
+  get continues() {
+    return !this.found.kinds.cross;
+  }
+
   say(text, wrong = false) {
     const status = part("status", "");
     status.textContent = text;
@@ -164,15 +169,16 @@ class Live extends Living {
     if (!same) this.at = { step: 0, source: null, chosen: NONE };
     this.at.step = Math.min(this.at.step, this.steps - 1);
     this.drawTiles("");
-    const texts = [this.text, found.text].filter(Boolean).map((text) => element("p", "", text, { dir: "auto" }));
+    const all = this.continues ? [found.text] : [this.text, found.text];
+    const texts = all.filter(Boolean).map((text) => element("p", "", text, { dir: "auto" }));
     part("texts", "").replaceChildren(...texts);
     const gone = found.off.map((each) => each.split("."));
     const named = gone.map(([kind, layer, head]) => `Off: ${kind}, layer ${+layer + 1}, head ${+head + 1}.`);
-    if (this.before) named.push(effect(this.before, found.text));
+    if (this.before) named.push(effect(this.before, found.text, this.page.writes));
     part("changes", "").replaceChildren(...named.map((text) => element("p", "", text)));
     const logs = found.steps.map(({ log }) => log);
     const doubted = found.forced || gone.length ? "" : doubt(logs, this.page.usual);
-    const notes = [doubted, together(this.text)].filter(Boolean);
+    const notes = [doubted, this.continues ? "" : together(this.text)].filter(Boolean);
     part("doubt", "").replaceChildren(...notes.map((text) => element("p", "", text)));
     this.begin();
     this.write();
@@ -229,8 +235,8 @@ async function open() {
   await new Promise((go) => requestAnimationFrame(() => setTimeout(go))); // the picture first
   const engine = new Engine(await started());
   const [weights, tokenizer] = await Promise.all([file("model.safetensors"), file("tokenizer.model")]);
-  const { config, tables, forbidden } = page;
-  const load = { config: { ...config, forbidden }, tables, weights, tokenizer, kernel: bytesOf(page.kernel) };
+  const { config, tables } = page;
+  const load = { config, tables, weights, tokenizer, kernel: bytesOf(page.kernel) };
   page.slow = await engine.ask({ load }, [weights.buffer]);
   living.engine = engine;
   const hash = location.hash;

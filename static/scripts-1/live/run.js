@@ -59,7 +59,8 @@ export class BrowserRun {
   constructor(stored, found, { number, badge, off, writing }) {
     const trace = `${stored.spec.trace}-${number}`;
     Object.assign(this, { stored, found, badge, writing, offText: off, spec: { ...stored.spec, trace } });
-    this.tokens = { source: found.source.pieces, reads: found.reads, predicts: found.predicts };
+    const source = found.kinds.encoder ? found.source.pieces : []; // a language model reads none
+    this.tokens = { source, reads: found.reads, predicts: found.predicts };
     this.kinds = Object.fromEntries(Object.entries(found.kinds).map((each) => [each[0], this.kind(...each)]));
     this.shown = { strips: this.stripsFeed(), next: this.next() };
     this.place = stored.place;
@@ -165,6 +166,7 @@ export class BrowserRun {
 
   // The source token follows the head of cross-attention that is shown.
   strips({ cross }) {
+    if (!cross) return { ...this.shown.strips, name: "strips", view: this.spec.view };
     const [, keys] = this.kinds.cross.shape;
     const weights = this.weights("cross", cross);
     const follow = this.tokens.predicts.map((_, t) => {
@@ -186,6 +188,7 @@ export class BrowserRun {
       ...usual,
       trace: this.spec.trace,
       steps: predicts.length,
+      given: this.found.given,
       names: quoted,
       glossed: "",
       claim: null,

@@ -22,10 +22,10 @@ export function doubt(logs, usual) {
   return `This translation may be wrong: ${found} for a token, where over ${least} is usual.`;
 }
 
-// What heads that are off have changed: `before` is what the model writes with all its heads.
-export function effect(before, after) {
-  if (before === after) return "The translation stays the same.";
-  return `The translation changes; with every head it is “${before}”.`;
+// What heads that are off have changed: `before` is what the model writes with all its heads, and `what` its name.
+export function effect(before, after, what) {
+  if (before === after) return `The ${what} stays the same.`;
+  return `The ${what} changes; with every head it is “${before}”.`;
 }
 
 // Whether a text is more than one sentence, which the app translates each on its own; empty if it is one. A short word

@@ -220,3 +220,20 @@ def test_the_copied_calls_give_the_same_run_and_head(decode: str, target, change
     assert found["t"].target_ids == own.target_ids
     assert np.array_equal(found["view"].weights, own.head("cross", 2, 1).weights)
     assert "load_translator('assets/models/en-de')" in code
+
+
+@pytest.mark.parametrize(("decode", "write"), [("greedy", 9), ("beam-3", 6), ("greedy", 0)])
+def test_the_copied_calls_continue_a_text_too(
+    decode: str, write: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(models.ROOT)
+    target = None if write else "The old house"
+    run_key = RunKey(named("language/lm-en"), "The old house", decode, target, write=write)
+    own = runs.translate(run_key)
+    look: Any = SimpleNamespace(
+        opened=SimpleNamespace(run_key=run_key), kind="decoder", head=(2, 1)
+    )
+    found = dict[str, Any]()
+    exec(calls(look), found)
+    assert found["t"].target_ids == own.target_ids
+    assert np.array_equal(found["view"].weights, own.head("decoder", 2, 1).weights)

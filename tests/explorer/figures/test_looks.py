@@ -187,7 +187,7 @@ PICTURES: dict[str, Any] = {
     "leak": lambda:
         lowered(heatmap(CROSS), 9).add_traces(leak_bars(CROSS, 300, visible=WAVE[:3], masked=WAVE[1:]).data),
     "leak bars": lambda: leak_bars(CROSS, 300, visible=np.array([0.25, 1, 1]), masked=np.array([0.75, 0, 0])),
-    "diagram": lambda: anatomy.diagram(*BOXES, ("3 ×", "2 ×"), "a", "c"),
+    "diagram": lambda: anatomy.diagram(BOXES, ("3 ×", "2 ×"), "a", "c"),
     "lens": lambda: anatomy.lens(
         ("in", "out"), ((EVIL, "▁a"), ("▁b", "c")), ROWS[:, :2], ROWS[:, 1:] > 0.15, ("rank 2", "rank 1")
     ),

@@ -142,7 +142,7 @@ P = "Predicting [müde], head 5 of layer 3"
 MOST = "Predicting [müde], most changes if head 5 of layer 3 does not see [tired]: the token gets"
 NONE = "Predicting [müde], no single key of head 5 of layer 3 makes a difference of 0.005 nats."
 ON_ALL = "For [war], head 5 of layer 3 is missed most without [tired]: "
-ON_ALL += "log p of the translation's tokens changes by 1.50 nats in sum."
+ON_ALL += "log p of the output's tokens changes by 1.50 nats in sum."
 EVEN = replace(decoder_view(3), weights=np.full((3, 3), 1 / 3, np.float32))
 SAID: list[tuple[View, int, str]] = [
     (cross(PLAIN), 0, f"{P} puts 61\u00a0% of its weight on [tired]."),

@@ -24,18 +24,18 @@ from playwright._impl._driver import compute_driver_executable
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from explorer.figures.base import captions, labels
-from explorer.linked.live.page import LiveError, live, typing_tables
+from explorer.linked.live.page import LiveError, browser_config, live, typing_tables
 from explorer.linked.served import scripts, static
 from explorer.linked.view.strips import chips
-from transformer import Translation, Translator, load_translator
-from transformer.config import TransformerConfig
+from transformer import Translation, Translator, load_language_model, load_translator
+from transformer.config import LanguageModelConfig, TransformerConfig
 from transformer.interventions import ablate
-from transformer.model import Transformer
+from transformer.model import LanguageModel, Transformer
 from transformer.requests import Request
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.tokenizer import Tokenizer
-from transformer.text.words import EOS
+from transformer.text.words import EOS, is_end
 
 ASSETS = static().parent / "assets"
 ENGINE = scripts() / "engine"
@@ -91,14 +91,13 @@ const of = (name) => import(pathToFileURL(`${engine}/${name}`));
 const modules = ["tensors.js", "matrix.js", "model.js"].map(of);
 const [{ tensorsOf }, { Memory }, { Model }] = await Promise.all(modules);
 const packed = (numbers) => Buffer.from(numbers.buffer).toString("base64");
-for (const { path, forbidden, kernel, runs } of cases) {
-  const config = { ...JSON.parse(readFileSync(`${path}/config.json`)), forbidden };
+for (const { path, config, kernel, runs } of cases) {
   const tensors = tensorsOf(new Uint8Array(readFileSync(`${path}/model.safetensors`)));
   const memory = kernel ? await Memory.of(readFileSync(`${engine}/kernel.wasm`)) : null;
   const model = new Model(config, tensors, memory);
   const found = [];
   for (const run of runs) {
-    const { steps, kinds } = await model.translate(run);
+    const { steps, kinds } = await (run.prompt ? model.goOn(run) : model.translate(run));
     const numbers = Object.entries(kinds).map(([kind, { layers }]) =>
       [kind, layers.map(({ weights, scores }) => [packed(weights), packed(scores)])]);
     found.push({ ids: steps.map((s) => s.id), logs: steps.map((s) => s.log), best: steps.map((s) => s.best),
@@ -126,12 +125,19 @@ class Case:
                 f"{intervention.kind}.{intervention.layer}.{intervention.head[0]}"
                 for intervention in run.interventions
             ]
-            ids = [*self.model.ids(run.source_text), self.model.config.eos_id]
-            limit = Request(self.model, run.source_text).limit
             target = run.target_ids if run.method == "forced" else None
-            runs.append({"ids": ids, "limit": limit, "off": off, "given": target})
-        barred = [token for (token,) in self.model.rules.forbidden]
-        return {"path": str(self.path), "forbidden": barred, "kernel": self.kernel, "runs": runs}
+            asked: dict[str, Any] = {"off": off, "given": target}
+            if run.source_tokens:
+                asked["ids"] = [*self.model.ids(run.source_text), self.model.config.eos_id]
+                asked["limit"] = Request(self.model, run.source_text).limit
+            else:
+                # one that ended could have gone on
+                asked["limit"] = len(run.steps) + 5 * is_end(run.target_tokens[-1])
+                asked["start"] = run.start_id
+                asked["prompt"] = run.target_ids[: run.n_given]
+            runs.append(asked)
+        config = browser_config(self.model)
+        return {"path": str(self.path), "config": config, "kernel": self.kernel, "runs": runs}
 
 
 def agree(cases: list[Case]) -> None:
@@ -212,6 +218,64 @@ def test_every_choice_of_a_config_runs_in_8_16_and_32_bits(
     agree([*cases, *(replace(case, kernel=False) for case in cases[:2])])
 
 
+CONTINUING: dict[str, dict[str, Any]] = {
+    "as trained here": {},
+    "learned, hyperbolic tangent": {"positions": "learned", "activation": "gelu_tanh"},
+    "groups of heads, gated, RMS": {
+        "n_heads": 6, "n_key_heads": 2, "norm_by": "rms", "gated": True, "activation": "silu",
+        "biases": False, "tied_embeddings": False, "scaled_embeddings": False,
+    },
+    "normalised heads, biases of queries": {
+        "n_key_heads": 1, "head_norm": True, "biases": False, "attention_biases": True,
+        "norm_by": "rms", "head_width": 14,
+    },
+    "both from one stream, partly turned": {
+        "parallel": True, "rotary_width": 4, "rotary_base": 500.0,
+    },
+    "linear": {"rotary_scaling": "linear", "rotary_factor": 4.0},
+    "llama3": {
+        "rotary_scaling": "llama3", "rotary_factor": 8.0, "rotary_trained_length": 64,
+        "rotary_base": 5_000.0, "rotary_high": 4.0,
+    },
+    "alibi, post-norm": {"positions": "alibi", "norm": "post"},
+}  # fmt: skip
+GOES_ON = ("The old house", "", "She gave her brother a book about", "one")
+DECODER_OFF = (("decoder", 0, 1), ("decoder", 3, 4))
+
+
+def test_texts_are_continued_as_python_continues_them_with_heads_off_and_forced_too() -> None:
+    path = MODELS / "language/lm-en"
+    model = load_language_model(path, "cpu")
+    runs = [model.generate(text) for text in GOES_ON]
+    runs += [
+        model.generate(GOES_ON[0], interventions=[ablate(*head)], max_length=30)
+        for head in DECODER_OFF
+    ]
+    runs.append(model.force("Tom is in the garden.</s> He sings."))
+    agree([Case(path, model, runs), Case(path, model, runs[:2], kernel=False)])
+
+
+def test_every_choice_of_a_language_model_s_config_runs(
+    tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    cases = []
+    for number, (name, options) in enumerate(CONTINUING.items()):
+        torch.manual_seed(number)
+        sizes = {"d_model": 36, "d_ff": 52, "n_heads": 3, "n_layers": 2}
+        config = LanguageModelConfig(vocab_size=tokenizer.vocab_size, **(sizes | options))
+        model = LanguageModel(config)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.05 * torch.randn_like(parameter)
+        path = tmp_path / name
+        stored = (half_precision, eight_bits.packed)[number % 2]
+        save_checkpoint(path, config, model.state_dict(), tokenizer, stored=stored)
+        opened = load_language_model(path, "cpu")
+        runs = [opened.generate(text, max_length=40) for text in ("one two three", "nine")]
+        cases.append(Case(path, opened, runs))
+    agree(cases)
+
+
 def test_the_kernel_is_what_its_source_says(tmp_path: Path) -> None:
     content = (ENGINE / "kernel.wasm").read_bytes()
     digest = "5c6161ff29a4ee715fce7d8ba4cf133a55409373925fef7efd19e1c181f606e0"
@@ -227,7 +291,6 @@ def test_the_kernel_is_what_its_source_says(tmp_path: Path) -> None:
     ("name", "texts", "message"),
     [
         ("recurrent/additive", (), "is recurrent"),
-        ("language/lm-en", (), "cannot translate"),
         ("positions/none", ("two " * 140,), "at most 128 tokens"),
     ],
 )
@@ -416,7 +479,8 @@ process.stdout.write(JSON.stringify([...said, texts.map(together)]));
 
 def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
     doubts = [([-2.0, 0.0], -0.5), ([-0.4, -0.4], -0.5), ([-9.0], None), ([-0.5], -0.5)]
-    effects = [("Ja.", "Ja."), ("Ja.", "Nein.")]
+    effects = [("Ja.", "Ja.", "translation"), ("Ja.", "Nein.", "translation")]
+    effects.append(("He came.", "He saw.", "text"))
     texts = [
         "He came.",
         "He came. She left.",
@@ -438,7 +502,8 @@ def test_a_doubt_an_effect_and_joined_sentences_are_said() -> None:
         "The translation stays the same.",
         "The translation changes; with every head it is “Ja.”.",
     )
-    assert effected == [stays, changes]
+    of_text = "The text changes; with every head it is “He came.”."
+    assert effected == [stays, changes, of_text]
     runs = [
         f"These {count} sentences are one run here; the app makes a run of each."
         for count in (2, 3)

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import IO
 
 import pytest
+from decoder_models import write_decoder, write_gguf
 from living_pages import Opened
 
 from explorer.__main__ import main
@@ -17,7 +18,7 @@ from explorer.linked.live.page import why_not
 from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, style
 from explorer.linked.served import scripts
 from transformer import interventions as do
-from transformer import load_translator
+from transformer import load_language_model, load_translator
 from transformer.decoding import FREE
 
 
@@ -78,6 +79,22 @@ def test_a_text_becomes_a_page(closed_form_models: dict[str, Path], tmp_path: Pa
     content = path.read_text(encoding="utf-8")
     assert "measures" in Opened(content).run["kinds"]["cross"]
     assert "beam-2" in content
+
+
+def test_a_text_of_a_decoder_becomes_a_page(tmp_path: Path):
+    directory = tmp_path / "llama"
+    directory.mkdir()
+    write_decoder(directory, "Llama, groups of three")
+    write_gguf(tmp_path / "small.gguf", directory, "llama")
+    path = tmp_path / "run.html"
+    for model in (directory, tmp_path / "small.gguf"):
+        command = ["page", "--model", str(model), "--output", str(path), "--device", "cpu"]
+        assert main([*command, "the old house", "--measure", "effect"]) == 0
+        run = load_language_model(model, "cpu").generate("the old house")
+        opened = Opened(path.read_text(encoding="utf-8"))
+        assert opened.run["said"]["texts"] == [run.text]
+        assert list(opened.run["kinds"]) == ["decoder"]
+        assert "measures" in opened.run["kinds"]["decoder"]
 
 
 def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):

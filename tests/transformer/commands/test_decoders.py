@@ -9,8 +9,10 @@ from programs import main
 
 from transformer import load_language_model
 from transformer.families.registry import config_in
+from transformer.hub.machine import Keeper, KeptModel
 from transformer.storage import memory
 from transformer.storage.description import parameter_count
+from transformer.storage.memory import needed_bytes
 
 Capsys = pytest.CaptureFixture[str]
 TEMPLATE = (
@@ -82,13 +84,15 @@ def test_without_a_template_a_conversation_is_refused(tmp_path: Path, capsys: Ca
 
 
 def test_models_are_listed_with_sizes_and_what_cannot_be_opened_with_why(
-    folder: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
+    folder: Path, capsys: Capsys
 ) -> None:
-    monkeypatch.setattr("transformer.commands.listing.cached_models", list)
     rows = list(map(json.loads, lines(capsys, "models", str(folder), "--json")))
     by_name = {Path(row.pop("model")).name: row for row in rows}
     assert list(by_name) == ["broken", "cut.gguf", "llama", "small.gguf"]
     broken = by_name.pop("broken")
+    for row in (broken, by_name["cut.gguf"]):
+        assert row.pop("found") == f"In {folder}"
+        assert str(folder) in row.pop("path")
     assert "mamba" in broken.pop("error")
     cut = by_name.pop("cut.gguf")
     assert "cut off" in cut.pop("error")
@@ -99,16 +103,51 @@ def test_models_are_listed_with_sizes_and_what_cannot_be_opened_with_why(
         parameters = parameter_count(config_in(path))
         assert by_name[name] == {
             "kind": kind,
-            "architecture": "LanguageModel",
+            "path": str(path),
+            "found": f"In {folder}",
+            "architecture": "llama",
             "parameters": parameters,
             "disk": weights.stat().st_size,
-            "memory": 4 * parameters,
+            "memory": needed_bytes(config_in(path)),
         }
-    *listed, free = lines(capsys, "models", str(folder))
+    (title, *listed, free) = lines(capsys, "models", str(folder))
+    assert title == f"In {folder}:"
     assert free.endswith("of memory are free.")
     assert len(listed) == 4
-    assert listed[0].startswith(f"{folder}/broken: ")
-    assert "(GGUF), 0.1 M parameters" in listed[-1]
+    assert listed[0].startswith(f"  {folder}/broken: ")
+    assert "llama (GGUF), 0.1 M parameters" in listed[-1]
+
+
+def test_models_of_this_machine_are_listed_by_who_keeps_them(
+    folder: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "models" / "own"
+    own.mkdir(parents=True)
+    (own / "config.json").write_text('{"vocab_size": 9, "architecture": "language_model"}')
+    monkeypatch.setattr("transformer.commands.listing.BUNDLED", folder / "language")
+    blob = tmp_path / f"sha256-{'0' * 64}"
+    blob.write_bytes((folder / "small.gguf").read_bytes())
+    kept = KeptModel(
+        name="ollama/small:1b", title="small:1b", path=blob, nbytes=5, keeper=Keeper.OLLAMA
+    )
+    monkeypatch.setattr("transformer.commands.listing.kept_models", lambda: (kept,))
+    monkeypatch.setattr("transformer.commands.listing.cached_models", list)
+    monkeypatch.setattr("transformer.commands.listing.free_bytes", lambda: 1_000)
+    listed = lines(capsys, "models")
+    assert [line for line in listed if not line.startswith(" ")] == [
+        "Bundled:",
+        "In models:",
+        "Ollama:",
+        "1.0 kB of memory are free.",
+    ]
+    assert "LanguageModel (own)" in listed[3]
+    assert listed[5].startswith(f"  small:1b ({blob}): llama (GGUF), ")
+    assert listed[5].endswith("of memory, more than is free")
+    rows = list(map(json.loads, lines(capsys, "models", "--json")))
+    assert [row["found"] for row in rows] == ["Bundled", "In models", "Ollama"]
+    assert rows[2]["disk"] == blob.stat().st_size
+    assert load_language_model(blob, "cpu").continues
 
 
 def test_a_model_that_does_not_fit_is_refused_with_both_numbers(
@@ -116,11 +155,10 @@ def test_a_model_that_does_not_fit_is_refused_with_both_numbers(
 ) -> None:
     meminfo = folder / "meminfo"
     meminfo.write_text("MemTotal: 9 kB\nMemAvailable:      1000 kB\n")
-    monkeypatch.setattr(memory, "_MEMORY", meminfo)
+    monkeypatch.setattr(memory, "_MEMINFO", meminfo)
     for name in ("language/llama", "small.gguf"):
         path = str(folder / name)
         (sentence,) = lines(capsys, "generate", "--model", path, "the", status=2)
         assert f"{path} needs 0.0 GB of memory, and 0.0 GB are free." in sentence
-    monkeypatch.setattr(memory, "_MEMORY", folder / "nowhere")
-    assert memory.free_bytes() is None
+    monkeypatch.setattr(memory, "free_bytes", lambda: None)
     assert load_language_model(folder / "small.gguf", "cpu").continues

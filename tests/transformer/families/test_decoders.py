@@ -15,13 +15,14 @@ from safetensors.torch import load_file, save_file
 from transformer import Capture, Translator, load_language_model, load_trace, save_trace
 from transformer import interventions as do
 from transformer.batches import forced_log_probs
+from transformer.families.decoder import DecoderFamily
 from transformer.families.decoders import HEAD
 from transformer.families.registry import DECODERS, family_of
 from transformer.interventions import InterventionError
 from transformer.reader import InputError
 from transformer.storage import memory
 from transformer.storage.files import CheckpointError
-from transformer.text.words import is_special, readable
+from transformer.text.words import is_end, is_special, readable
 
 NEAR = 1e-5
 TEXT = "The old house\n\n  and the\ttwo dogs, 12 naïve 😀 cats. "
@@ -34,6 +35,7 @@ class Pair(NamedTuple):
     ours: Translator
     theirs: Any
     ids: list[int]
+    directory: Path
 
     @property
     def rows(self) -> torch.Tensor:
@@ -45,7 +47,7 @@ def pair(request: Any, tmp_path_factory: Any) -> Pair:
     directory = tmp_path_factory.mktemp("decoder")
     write_decoder(directory, request.param)
     ours = load_language_model(directory, "cpu")
-    return Pair(ours, reference(directory), byte_level().encode(TEXT).ids)
+    return Pair(ours, reference(directory), byte_level().encode(TEXT).ids, directory)
 
 
 def largest(ours: Any, theirs: torch.Tensor) -> float:
@@ -86,9 +88,8 @@ def test_greedy_search_and_a_beam_write_what_the_reference_writes(pair: Pair) ->
                 length_penalty=1.0,
             )[0]
         run = pair.ours.generate(TEXT, beam_size=beam_size, max_length=given + 40)
-        if beam_size == 1:
-            assert [run.start_id, *run.target_ids] == ids.tolist()
-            assert run.text.startswith(TEXT)
+        assert [run.start_id, *run.target_ids] == ids.tolist()
+        assert run.text.startswith(TEXT)
         assert run.audit().passed
 
 
@@ -190,6 +191,12 @@ def test_special_tokens_are_known_by_their_ids(pair: Pair) -> None:
     assert special[ids.index(1)]
 
 
+def test_what_ends_a_text_is_known_by_its_id(pair: Pair) -> None:
+    typed = pair.ours.pieces(pair.ours.ids("</s>"))
+    assert not any(map(is_end, typed))
+    assert list(map(is_end, pair.ours.pieces([7, 0, 8]))) == [False, True, False]
+
+
 def test_the_first_token_is_a_word_where_no_token_begins_a_text(pair: Pair) -> None:
     run = pair.ours.generate("the old", max_length=6)
     assert not is_special(run.decoder_input_tokens[0])
@@ -247,16 +254,33 @@ def test_every_id_of_a_list_ends_a_text(tmp_path: Path) -> None:
     chosen = plain.target_ids[plain.n_given + 2]
     values = {"eos_token_id": [0, chosen]}
     (tmp_path / "generation_config.json").write_text(json.dumps(values))
-    for beam_size in (1, 2):
-        run = load_language_model(tmp_path, "cpu").generate(
-            "the old house", max_length=30, beam_size=beam_size
-        )
-        assert run.target_ids[-1] == chosen or len(run.target_ids) == 30
-        assert "incomplete" not in " ".join(run.notes) or len(run.target_ids) == 30
-    greedy = load_language_model(tmp_path, "cpu").generate("the old house", max_length=30)
-    assert (
-        greedy.target_ids == plain.target_ids[: plain.target_ids.index(chosen, plain.n_given) + 1]
-    )
+    ours = load_language_model(tmp_path, "cpu")
+    theirs = reference(tmp_path)
+    ids = byte_level().encode("the old house").ids
+    assert theirs.generation_config.eos_token_id == [0, chosen]
+    ended = plain.target_ids[: plain.target_ids.index(chosen, plain.n_given) + 1]
+    assert ours.generate("the old house", max_length=30).target_ids == ended
+    ends = []
+    for beam_size in (1, 2, 4):
+        written = theirs.generate(
+            torch.tensor([ids]),
+            max_new_tokens=31 - len(ids),
+            num_beams=beam_size,
+            do_sample=False,
+            pad_token_id=1,
+            length_penalty=0.0,  # a mean would count the tokens of the prompt, too
+        )[0]
+        run = ours.generate("the old house", max_length=30, beam_size=beam_size, length_penalty=0.0)
+        assert [run.start_id, *run.target_ids] == written.tolist()
+        at_the_limit = len(run.target_ids) == 30
+        assert (run.target_ids[-1] == chosen) is not at_the_limit
+        assert ("incomplete" in " ".join(run.notes)) is at_the_limit
+        assert is_end(run.target_tokens[-1]) is not at_the_limit
+        save_trace(run, file := io.BytesIO(), ours.model)
+        opened = load_trace(io.BytesIO(file.getvalue()))
+        assert is_end(opened.target_tokens[-1]) is not at_the_limit
+        ends.append(at_the_limit)
+    assert ends == [False, False, True]
 
 
 def test_old_files_without_a_prefix_and_with_masks_open(tmp_path: Path) -> None:
@@ -346,8 +370,10 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_both_numbers(
 
 def test_every_family_says_where_all_weights_of_its_models_lie(pair: Pair) -> None:
     shapes = pair.ours.model.state_dict().keys()
-    families = [family for family in DECODERS if family.config is not None]
-    assert any(shapes <= {*family.sources(pair.ours.config), HEAD} for family in families)
+    family = family_of(pair.directory)
+    assert isinstance(family, DecoderFamily)
+    sources = family.sources(pair.ours.config)
+    assert shapes == sources.keys() - ({HEAD} if pair.ours.config.tied_embeddings else set())
 
 
 def test_an_intervention_of_another_kind_of_attention_is_refused(pair: Pair) -> None:

@@ -40,6 +40,7 @@ OWN = {"untied": True, "decoder_ffn": 20}
 SHAPES: dict[str, tuple[str, dict[str, Any], int]] = {
     "marian": ("marian", {}, 4),
     "marian, gelu, old PyTorch file": ("marian", {"activation": "gelu", "file": "old"}, 0),
+    "marian, gelu as a hyperbolic tangent": ("marian", {"activation": "gelu_new"}, 0),
     "marian, relu, unscaled": ("marian", {"activation": "relu", "scaled": False, "file": "bin"}, 5),
     "marian, separate vocabularies": ("marian", {"separate": True, "seed": 1}, 2),
     "marian, three tables": (

@@ -258,7 +258,6 @@ ROOMLESS = [
         for n in (3, 5000)
     ),
     (lambda g: g.force([]), InputError, "empty"),
-    (lambda g: g.force(PROMPT, PROMPT), TypeError, "takes one text"),
     (lambda g: translate_all(g, [PROMPT]), ValueError, "only translations are made in batches"),
     (lambda g: run_batch(g, [PROMPT]), ValueError, "only translations are made in batches"),
 ]

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import page_values, sitemap
 from explorer.app.address.change_list import Listed, listed, parted
-from explorer.app.address.kinds import HEAD, LINE, POSITION, TEXT, keys_of
+from explorer.app.address.kinds import HEAD, LINE, LINES, POSITION, TEXT, keys_of
 from explorer.app.address.page_values import Build
 from explorer.app.address.pages import VALUES
 from explorer.app.address.parameters import as_params, carried, parse
@@ -38,19 +38,32 @@ EXAMPLES = {
     "against": ("head-1.2", "untrained-3", "model-en-de", "forced"),
     "changes": ("ablate_cross_2_6_mean~choose_4_▁ist",),
     "off": ("1.hide_2~3.drop_3",),
+    **dict.fromkeys(("words", "shares", "chat", "integrated", "play", "present"), ("yes",)),
     **dict.fromkeys(("steps", "sources"), ("3-5.8", "1-4096", "2.4")),
-    **dict.fromkeys(("words", "shares", "integrated", "play", "present"), ("yes",)),
 }
 """Values that are no text, no position, and neither one of a few nor within ends."""
+
+
+USUAL = {
+    POSITION: ("7",),
+    HEAD: ("3.12",),
+    LINE: ("Tom sleeps.",),
+    LINES: ("Tom sleeps.\nTwice.",),
+    TEXT: ("Tom sleeps.",),
+}
 
 
 def written(name: str) -> st.SearchStrategy[str]:
     """What an address may hold of a value."""
     kind = KINDS[name]
     ends = [kind.write(end) for end in kind.ends or ()]
-    usual = {POSITION: ("7",), HEAD: ("3.12",), LINE: ("Tom sleeps.",), TEXT: ("Tom sleeps.",)}.get(
-        kind, ()
-    )
+    usual = {
+        POSITION: ("7",),
+        HEAD: ("3.12",),
+        LINE: ("Tom sleeps.",),
+        LINES: ("Tom sleeps.\nTwice.",),
+        TEXT: ("Tom sleeps.",),
+    }.get(kind, ())
     return st.sampled_from([*map(str, kind.choices), *ends, *EXAMPLES.get(name, ()), *usual])
 
 
@@ -83,8 +96,10 @@ def test_what_cannot_be_read_is_named_and_what_was_read_travels_on(asked: tuple[
 
 
 def test_a_line_break_in_a_text_of_one_line_is_a_space():
-    for name in ("text", "target", "other", "prompt"):
+    for name in ("target", "other"):
         assert read(**{name: "one\r\ntwo\u2028three"})[0].value(name) == "one two three"
+    lines = "one\n\ntwo\nthree"
+    assert read(text="one\r\n\ntwo\u2028three")[0].text == read(text=lines)[0].text == lines
 
 
 def test_another_text_opens_at_its_first_sentence():

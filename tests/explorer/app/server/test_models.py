@@ -23,6 +23,7 @@ from closed_form import CASES
 from decoder_models import write_decoder, write_gguf
 from sources import named
 
+from explorer.app.address.state import State
 from explorer.app.server import examples, memory, models, studies, surveys
 from explorer.app.server import source as sources
 from explorer.app.server.cells import written
@@ -30,7 +31,7 @@ from explorer.app.server.examples import text_on
 from explorer.app.server.hub_models import fitting
 from explorer.app.server.models import ModelHandle
 from explorer.app.server.run_key import RunKey
-from explorer.app.server.runs import LONGEST, MORE, shipped_run, translate
+from explorer.app.server.runs import LONGEST, shipped_run, translate
 from explorer.app.server.source import Source
 from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
@@ -40,7 +41,7 @@ from explorer.linked.view.strips import EXAMPLE, Claim, Example, claim_step
 from transformer import load_translator
 from transformer.devices import VARIABLE
 from transformer.hub.settings import Hub
-from transformer.storage.description import parameter_count
+from transformer.storage.memory import needed_bytes
 
 WRITER = models.BUNDLED / "language" / "lm-en" / "config.json"
 """The config of a language model."""
@@ -70,12 +71,21 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
         path = place(name)
         if name.endswith("writer"):
             shutil.copy(WRITER, path)
-    every = models.catalogue()
-    kinds = models.available(), {name: every[name] for name in every if every[name].writes}
-    own = [
-        [name for name, model in kind.items() if tmp_path in model.path.parents] for kind in kinds
-    ]
-    assert own == [["mine", "positions/mine"], ["language/writer"]]
+    every = models.available()
+    own = {name: model.task for name, model in every.items() if tmp_path in model.path.parents}
+    assert own == {
+        "mine": "translate",
+        "language/mine": "translate",
+        "language/writer": "continue",
+        "positions/mine": "translate",
+        "positions/writer": "continue",
+        "recurrent/writer": "continue",
+    }
+    assert "positions/mine" in models.twins()
+    assert not {"positions/writer", "recurrent/writer"} & {
+        *models.twins(),
+        *models.twins("recurrent"),
+    }
 
 
 FOREIGN = {
@@ -108,20 +118,13 @@ def test_a_folder_that_is_left_out_is_named_with_the_reason(place, tmp_path):
             (tmp_path / name / "config.json").write_text(
                 "{" if config is None else json.dumps(config)
             )
-    for name in ("mine", "language/mine", "recurrent/writer", "language/writer"):
-        path = place(name)
-        if name.endswith("writer"):
-            shutil.copy(WRITER, path)
+    place("mine")
     (tmp_path / "notes").mkdir()
     reasons = models.unlisted()
     for name in ("positions/bert", *FOREIGN):
-        assert re.match(FOREIGN[name][1], reasons.pop(name, "")) or name in models.catalogue()
-    assert reasons.pop("language/mine").endswith(
-        "holds a model that translates: this folder is for other models."
-    )
-    assert "recurrent/writer" in reasons.pop("recurrent/writer")
+        assert re.match(FOREIGN[name][1], reasons.pop(name, "")) or name in models.available()
     assert not reasons
-    assert models.catalogue()["mine"].problem == ""
+    assert models.available()["mine"].problem == ""
 
 
 def test_decoders_of_others_are_listed_without_pytorch_and_one_that_cannot_be_opened_says_why(
@@ -142,30 +145,30 @@ def test_decoders_of_others_are_listed_without_pytorch_and_one_that_cannot_be_op
     (tmp_path / "cut.gguf").write_bytes(content[:1_000])
     foreign = content.replace(b"\x05\0\0\0\0\0\0\0llama", b"\x05\0\0\0\0\0\0\0mamba", 1)
     (tmp_path / "language" / "mamba.gguf").write_bytes(foreign)
-    write = {name: model for name, model in models.catalogue().items() if model.writes}
+    write = {name: model for name, model in models.available().items() if model.task == "continue"}
     own = [name for name, model in write.items() if tmp_path in model.path.parents]
-    assert own == ["language/llama", "language/other.gguf", "mine", "small.gguf"]
-    assert not {*own} & {*models.available()}
+    assert own == [
+        *("mine", "small.gguf", "language/llama", "language/other.gguf", "positions/twin.gguf"),
+    ]
+    assert not {*own} & {*models.twins()}
+    assert next(iter(models.available())) == models.DEFAULT
+    own.remove("positions/twin.gguf")
     named = {name: (write[name].title, write[name].label, write[name].description) for name in own}
     assert named == {name: (name.removeprefix("language/"),) * 2 + (None,) for name in own}
     for name in own:
         model = write[name]
         files = [model.path] if model.path.is_file() else [model.path / "model.safetensors"]
         assert model.nbytes == sum(file.stat().st_size for file in files)
-        assert model.needs == 4 * parameter_count(model.config)
+        assert model.needs == needed_bytes(model.config)
         assert (model.problem, model.runs) == ("", f"{name} runs on the CPU.")
-    reasons = models.unlisted()
-    assert "architecture 'mamba'" in reasons.pop("language/mamba.gguf")
-    assert "cut.gguf" in reasons["cut.gguf"]
-    assert "cut off" in reasons.pop("cut.gguf")
-    assert reasons == {
-        "positions/twin.gguf": "positions/twin.gguf is a language model: this folder is for other "
-        "models.",
+    assert "architecture 'mamba'" in models.available()["language/mamba.gguf"].problem
+    assert "cut off" in models.available()["cut.gguf"].problem
+    assert models.unlisted() == {
         "downloaded": "downloaded is a folder; the GGUF file in it is to lie beside it.",
     }
     code = (
-        "import sys; from explorer.app.server import models; models.catalogue(); "
-        "models.unlisted(); print('small.gguf' in models.catalogue(), 'torch' in sys.modules)"
+        "import sys; from explorer.app.server import models; models.available(); "
+        "models.unlisted(); print('small.gguf' in models.available(), 'torch' in sys.modules)"
     )
     command = [sys.executable, "-c", code]
     listed = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -182,19 +185,19 @@ def test_a_foreign_model_does_not_say_where_it_runs(tmp_path, monkeypatch):
     (tmp_path / "gptj").mkdir()
     (tmp_path / "gptj" / "config.json").write_text('{"model_type": "gptj"}')
     reason = "gptj holds a gptj model of another library; this package cannot open it."
-    assert models.catalogue()["gptj"].problem == reason
+    assert models.available()["gptj"].problem == reason
 
 
 def test_what_the_files_of_a_model_say_is_read_once_until_one_of_them_changes(place, monkeypatch):
     path = place("mine")
     model = models.available()["mine"]
-    assert (model.config.sizes, model.label, model.writes) == (model.sizes, "mine", False)
+    assert (model.config.sizes, model.label, model.task) == (model.sizes, "mine", "translate")
     with monkeypatch.context() as still:
         for room, name in ((models, "described"), (models, "config_in"), (sources, "read_header")):
             still.setattr(room, name, pytest.fail)
         again = models.find("mine")
         assert again is models.available()["mine"] is model
-        assert (again.config.sizes, again.label, again.writes) == (model.sizes, "mine", False)
+        assert (again.config.sizes, again.label, again.task) == (model.sizes, "mine", "translate")
     for seconds, changed in ((1, path / "config.json"), (2, path)):  # as if a file were removed
         before = models.find("mine")
         os.utime(changed, ns=(1, time.time_ns() + seconds * 10**9))
@@ -227,7 +230,7 @@ def test_a_value_of_a_model_is_made_again_once_the_model_was_loaded_again(place)
     @remembered(4)
     def value(source: Source, text: str) -> str:
         made.append(text)
-        return source.translator().translate(text).text
+        return source.load().translate(text).text
 
     found = models.find("mine")
     assert value(found, CASE.sentence) == value(found, CASE.sentence)
@@ -244,13 +247,14 @@ def test_a_language_model_reads_and_writes_at_most_so_many_tokens(tokenizer, tmp
     source = ModelHandle("language/writer", path, models.changed(path))
     long = "one " * (LONGEST + 1)
     model = source.load()
-    for text, target in ((long, None), ("", long)):
-        with pytest.raises(ValueError, match=f"tokens; this page reads at most {LONGEST}"):
-            translate(RunKey(source, text, "greedy", target), whole=True)
-    run = translate(RunKey(source, "one two", "greedy", None), whole=True)
-    most = min(MORE + len(model.ids("one two")), model.config.max_positions)
-    assert run.target_ids == model.generate("one two", max_length=most).target_ids
-    read = translate(RunKey(source, "", "greedy", "one two two"), whole=True)
+    for state in (State(), State(write=0)):
+        with pytest.raises(ValueError, match="tokens"):
+            translate(RunKey.of(state, source, long), whole=True)
+    for write in (3, 1_000):
+        run = translate(RunKey.of(State(write=write), source, "one two"), whole=True)
+        most = min(write + len(model.ids("one two")), model.config.max_positions)
+        assert run.target_ids == model.generate("one two", max_length=most).target_ids
+    read = translate(RunKey.of(State(write=0, decode="beam-4"), source, "one two two"), whole=True)
     assert read.target_ids == model.force("one two two").target_ids
     assert {*source.default_heads} == {"decoder"}
 

@@ -244,7 +244,7 @@ class Leaving:
     heard: list[str] = field(default_factory=list)
 
     def __call__(self, share: float, text: str) -> None:
-        self.heard.append(text.partition(",")[0])
+        self.heard.append(text.partition(":")[0])
         if share == 0 or len(self.heard) == 3:
             raise LeftError
 

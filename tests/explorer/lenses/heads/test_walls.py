@@ -63,7 +63,7 @@ def test_heads_stand_by_layer_and_by_role_in_the_order_of_roles():
     ],
 )
 def test_heads_that_are_left_out_take_their_empty_groups_along(heads, left: list[int]):
-    groups = walls.kept(walls.by_layer((2, 3)), heads)
+    groups = walls.narrowed(walls.by_layer((2, 3)), heads)
     assert [len(group.heads) for group in groups] == left
     if heads is not None:
         assert {head for group in groups for head in group.heads} == {*heads} & {*PLACES}

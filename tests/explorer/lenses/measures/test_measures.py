@@ -87,9 +87,6 @@ def test_what_a_key_carries_is_measured_by_the_length_of_its_vector(run: Run):
 
 ASKS = {
     "name the step": lambda model, run: lenses.effect(model, run, "encoder", 0, 0),
-    "keys of the encoder and of cross-attention": lambda model, run: lenses.word_effect(
-        model, run, "decoder"
-    ),
     "no cross layer 9": lambda model, run: lenses.word_effect(model, run, layer=9),
     "no encoder layer -1": lambda model, run: lenses.word_effect(model, run, "encoder", layer=-1),
     "no step 9": lambda model, run: lenses.effect(model, run, "cross", 0, 0, step=9),
