@@ -11,6 +11,7 @@ from sources import named
 
 from explorer import lenses
 from explorer.app.maps import display, measures, wall
+from explorer.app.maps.run_export import KEY
 from explorer.app.server import models
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
@@ -165,6 +166,15 @@ def test_the_wall_is_sorted_by_what_a_head_did_to_the_token_of_the_step(app_mode
             assert float(told.replace("−", "-")) == pytest.approx(moved, abs=0.006)
             lost[layer, head] = moved
     assert [lost[head] for head in heads] == pytest.approx(sorted(lost.values()), abs=1e-4)
+
+
+@pytest.mark.usefixtures("walled")
+def test_all_heads_of_a_wall_are_one_picture_in_an_export():
+    at = run(PAGES["cross"], model="random", text=TEXT)
+    at.session_state[KEY] = True
+    choice = next(each for each in at.run().get("button_group") if each.label == "Figure")
+    told = [*choice.options]
+    assert told[0] == "all heads"
 
 
 @pytest.mark.usefixtures("walled")

@@ -60,7 +60,7 @@ class Maps:
     # further heads of the same kind, drawn as lines together with the chosen head
     more: tuple[Head, ...] | None = parameter(HEADS)
     present: bool = parameter(YES, False)  # whether the view fills the window, in large type
-    # what the wall of all heads is sorted by: layer, role, weight on a key, effect on the next token
+    # what sorts the wall of all heads: layer, role, weight on a key, effect on the next token
     sort: str = parameter(one_of(*WALL_ORDERS), "layer")
     only: str | None = parameter(ONLY)  # heads of one layer, `layer-3`, or of one role
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -19,7 +20,7 @@ from explorer.app.maps.run_export import caption_of, run_export
 from explorer.app.server import per_run
 from explorer.app.server.view import View
 from explorer.figures import lines, overview_spec, row_bars_spec, strongest
-from explorer.figures.base import captions, labels
+from explorer.figures.base import captions, labels, style
 from explorer.figures.base.captions import quantity
 from explorer.figures.base.labels import percent
 from explorer.figures.maps.lines import links
@@ -206,10 +207,32 @@ def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadVi
 
 
 def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
-    """Lines and lists as Plotly figures for export.
+    """Lines, lists and walls as Plotly figures for export.
 
     On the page, the linked view draws them itself.
     """
+    if wall.is_large(look):
+        return _all_on_paper(look, now) | _otherwise_on_paper(look, now)
+    return _otherwise_on_paper(look, now)
+
+
+def _all_on_paper(look: HeadSelection, now: State) -> dict[str, Picture]:
+    """All heads of a wall as one picture, by layer: on the page they scroll."""
+    layers, heads = look.opened.translation.config.sizes[look.kind]
+
+    def draw() -> go.Figure:
+        tiles = look.tiles(wall.SMALL_TILE)
+        width = max(560, wall.PRINTED_TILE * heads)
+        return style.figure(overview_spec(tiles, look.kind, selected=look.head, width=width))
+
+    title = f"{captions.KIND_NAMES[look.kind]} · all heads, {layers} layers of {heads}"
+    caption = f"{title} · {colour_note(now.scale)} · {look.opened.translation.model}"
+    audit = audited(look.opened, look.kind)
+    return {"all heads": Picture(draw, caption, audit, derived=True)}
+
+
+def _otherwise_on_paper(look: HeadSelection, now: State) -> dict[str, Picture]:
+    """The head as lines or as a list, if it is drawn so."""
     view = look.read()
     caption = caption_of(view, look, None)
     audit = view.audit

@@ -32,6 +32,8 @@ MANY = 96
 """From this many heads on, a page shows a wall in the place of one picture."""
 SMALL_TILE, FULL_TILE = 24, 32
 """Most rows, and columns, of a tile of a large wall, and of another."""
+PRINTED_TILE = 44
+"""Px of a tile in an exported picture."""
 MOST_CELLS = 40_000_000
 """Weights of all heads together from which roles are told; more take seconds, and gigabytes."""
 MOST_EFFECTS = 60_000
@@ -205,8 +207,8 @@ def _roles_here(opened: View, kind: str) -> list[list[str]]:
         name: np.array([[head.get(name, np.nan) for head in row] for row in grid], np.float32)
         for name in names
     }
-    found = assign(means, AttentionKind(kind))
-    return [["" if role == MIXED else str(role) for role in row] for row in found]
+    names_of = assign(means, AttentionKind(kind))
+    return np.where(names_of == MIXED, "", names_of).tolist()
 
 
 def cell(look: HeadSelection, now: State) -> tuple[int, int]:

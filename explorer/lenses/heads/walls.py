@@ -31,7 +31,7 @@ def by_layer(size: Head) -> list[HeadGroup]:
 
 
 def by_role(roles: Sequence[Sequence[str]]) -> list[HeadGroup]:
-    """Each role that a head has, in the order of `ROLES`, with its heads; those without one last."""
+    """Each role that a head has, with its heads, in the order of `ROLES`; mixed heads come last."""
     named = [*ROLES, MIXED]
     heads: dict[str, list[Head]] = {name: [] for name in named}
     for layer, row in enumerate(roles):
@@ -41,7 +41,7 @@ def by_role(roles: Sequence[Sequence[str]]) -> list[HeadGroup]:
 
 
 def by_number(numbers: Numbers) -> list[HeadGroup]:
-    """All heads, the one of the largest number first; those without a number last, in their order."""
+    """All heads, the one of the largest number first, and those without a number last."""
     places = [(layer, head) for layer, row in enumerate(numbers) for head in range(len(row))]
 
     def rank(place: Head) -> tuple[bool, float]:
