@@ -177,6 +177,13 @@ class Whole:
             added = self._tokenizer.get_added_tokens_decoder().items()
             return [number for number, token in added if token.special]
 
+    def described(self) -> dict[str, Any]:
+        """Its rules and pieces, as a ``tokenizer.json`` has them."""
+        with self._answers():
+            written = self._tokenizer.to_str()
+        values: dict[str, Any] = json.loads(written)
+        return values
+
     def id_of(self, piece: str) -> int | None:
         """The id of a piece; None if there is no such piece."""
         return self._tokenizer.token_to_id(piece)
