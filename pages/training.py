@@ -40,7 +40,7 @@ def show(opened: View) -> None:
         menu.finding(study)
 
 
-def shown(source: Source, now: State) -> State:
+def as_in_training(source: Source, now: State) -> State:
     """The state with what training would show: a text that is continued as a whole, otherwise the
     visitor's own output, or the reference of an example; the model's own output for any other."""
     example = examples.example_of(source, examples.text_on(source, now.text))
@@ -52,6 +52,6 @@ session.adopt()
 if session.current().view == "here":
     workshop.show()
 else:  # training sees the model as it is: no change holds
-    opened = open_sentence_page("training", own_translation, changes=none, given=shown)
+    opened = open_sentence_page("training", own_translation, changes=none, reading=as_in_training)
     if opened is not None:
         show_with_model(opened, show)

@@ -9,19 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from head_views import view
 
-from explorer.figures.base import labels
+from explorer.figures.base import labels, style
 from explorer.figures.maps.heatmap import pool
+from explorer.lenses.words.reading import Reading, read_view
+from explorer.lenses.words.together import as_one
 
 from .conftest import SCRIPTS
 
 Call = Callable[..., Any]
 VIEW, PAGE = (f"{SCRIPTS}/{name}" for name in ("linked_view", "page"))
 
+NONE = {"steps": [], "sources": [], "together": "mean"}
+SEVERAL = {"steps": [1, 2], "sources": [0, 4], "together": "sum"}
 AT = {"step": 1, "source": 3}
 ROOM = {"steps": 5, "sources": 8}
-ASKED = {"step": 4, "source": None}
-TOLD = {"step": 2, "source": 6}
+ASKED = {"step": 4, "source": None, "chosen": NONE}
+TOLD = {"step": 2, "source": 6, "chosen": NONE}
 NOW = {"at": ASKED, "seq": 7, "trace": "one", "busy": False}
 FOLLOW = [2, 0, 5]
 CROSS = {"rows": "step", "columns": "source"}
@@ -55,7 +60,7 @@ TABLE = {"rows": ['a"b', "=1+1"], "columns": ["x,y"]}
 def moved(
     change: dict[str, Any], step: int, source: int | None
 ) -> tuple[list[Any], dict[str, Any]]:
-    return [AT, change, ROOM], {"step": step, "source": source}
+    return [AT, change, ROOM], {"step": step, "source": source, "chosen": NONE}
 
 
 def heard(
@@ -84,6 +89,75 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         moved({"source": -4}, 1, 0),
         moved({"source": None}, 1, None),
         moved({"step": 2, "source": 9}, 2, 7),
+        *(
+            ([{**AT, "chosen": SEVERAL}, change, ROOM], {"step": 2, "source": 3, "chosen": chosen})
+            for change, chosen in (
+                ({"step": 2}, {**NONE, "together": "sum"}),  # a plain move is to one token alone
+                ({"step": 2, "chosen": SEVERAL}, SEVERAL),
+            )
+        ),
+    ],
+    "cursor.sameCursor": [
+        ([{**AT, "chosen": chosen}, {**AT, "chosen": SEVERAL}], chosen == SEVERAL)
+        for chosen in (NONE, SEVERAL, {**SEVERAL, "together": "mean"}, {**SEVERAL, "steps": [1]})
+    ],
+    # from the end that stays to the token; the cursor is at the end that moves
+    "together.ranged": [
+        ([[], 3, 5], [3, 4, 5]),
+        ([[], 3, 3], [3]),
+        ([[], 3, 1], [1, 2, 3]),
+        ([[3, 4, 5], 5, 6], [3, 4, 5, 6]),
+        ([[3, 4, 5], 5, 1], [1, 2, 3]),
+        ([[3, 4, 5], 3, 4], [4, 5]),
+        ([[3, 4, 5], 3, 5], [5]),
+        ([[1, 4], 4, 5], [1, 2, 3, 4, 5]),
+    ],
+    "together.toggled": [
+        ([[], 3, [5]], [3, 5]),
+        ([[], 3, [0, 1]], [0, 1, 3]),  # a chip of two pieces
+        ([[], 3, [3]], [3]),
+        ([[3, 5], 5, [5]], [3]),
+        ([[3, 5], 5, [4]], [3, 4, 5]),
+        ([[0, 1, 3], 3, [0, 1]], [3]),
+    ],
+    "together.rowsOf": [
+        ([WINDOW, [16, 17]], [0, 1]),
+        ([WINDOW, [16, 17, 18, 19]], [0, 1]),  # a word is one row, however many of its pieces
+        ([WINDOW, [17, 19]], []),
+        ([WINDOW, [3, 16, 20, 21, 99]], [0, 2]),  # others lie outside, or are hidden
+        ([WINDOW, [3, 16]], []),
+        *(([WINDOW, tokens], []) for tokens in ([], [16])),
+        ([[], [0, 1]], []),
+    ],
+    "together.runs": [
+        ([[]], []),
+        ([[3]], [[3, 1]]),
+        ([[0, 1, 2, 5, 7, 8]], [[0, 3], [5, 1], [7, 2]]),
+    ],
+    "together.told": [
+        (
+            [[0.1, 0.6, 0], ["a", "b", "c"], ["x", "y"], "mean", "weight"],
+            ["The mean of 2 rows: ", "x", ", ", "y", ". It is largest at ", "b", ": weight 0.60."],
+        ),
+        (
+            [[0.5, 1.25], ["a", "b"], ["x", "y"], "sum", "weight"],
+            [
+                *("The sum of 2 rows: ", "x", ", ", "y", ". It is largest at ", "b"),
+                ": weight 1.25 of 1.75.",
+            ],
+        ),
+        (
+            [[0, 0], ["a", "b"], ["x", "y"], "mean", "weight"],
+            ["The mean of 2 rows: ", "x", ", ", "y", ". It is 0 at every key."],
+        ),
+    ],
+    "together.toldOfKeys": [
+        ([[0.1, 0.4], ["a", "b"], how, "weight"], [" On 2 keys, ", "a", ", ", "b", f": {ends}."])
+        for how, ends in (("sum", "weight 0.50 in sum"), ("mean", "weight 0.25 on average"))
+    ],
+    "together.continued": [
+        ([["a", "b", "c"], [" d", "e", "f"]], ["a", "b", "c d", "e", "f"]),
+        ([["a"], []], ["a"]),
     ],
     "cursor.heard": [
         heard(7, TOLD, True),
@@ -311,6 +385,33 @@ def test_the_strongest_come_first_and_the_others_are_added_up(call: Call) -> Non
         "".join(each["name"] for each in call("values.strongest", entries, 9)["listed"]) == "cead"
     )
     assert call("values.strongest", [], 2) == {"listed": [], "more": 0, "rest": 0}
+
+
+@pytest.mark.parametrize("together", ["mean", "sum"])
+def test_a_row_that_stands_for_several_is_what_python_makes_of_them(call: Call, together: str):
+    tokens = tuple("▁" + letter for letter in "abcdefghi")
+    drawn = read_view(view("cross", tokens[:6], tokens, seed=3), Reading())
+    weights = drawn.weights
+    pairs = np.stack([weights, weights + 7], -1)  # beside each weight stands its score
+    for rows in ([0, 1], [0, 2, 5], [*range(6)]):
+        one = as_one(drawn, rows, together).weights[0]
+        for values, channels in ((weights, 1), (pairs, 2)):
+            cells = {"values": values.ravel().tolist(), "columns": 9, "channels": channels}
+            found = call("together.joined", cells, rows, together)
+            assert found == pytest.approx(one.tolist(), abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", style.SCALES)
+def test_colours_of_a_joined_row_are_those_of_a_map(call: Call, scale: str):
+    weights = (-0.5, 0.0, 1e-4, 0.01, 0.3, 1.0, 2.5)
+    expected = style.strength(np.array(weights), scale).tolist()
+    assert [call("values.strength", weight, scale) for weight in weights] == pytest.approx(expected)
+
+
+def test_a_sentence_names_eight_tokens_and_counts_the_others(call: Call):
+    names = list("abcdefghijk")
+    *_, last = call("together.told", [0.5], ["k"], names, "mean", "weight")[:-2]
+    assert last == " and 3 more. It is largest at "
 
 
 def race(names: list[str], shares: list[float], **more: Any) -> dict[str, Any]:

@@ -118,6 +118,53 @@ def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> N
     assert "from a verified trace" in visitor.told("[data-plot=encoder] .lv-caption")
 
 
+def test_several_tokens_are_one_row_by_mouse_and_by_keyboard(visitor: Visitor) -> None:
+    visitor.open("decoder_self_attention", **case_link("copy"), decoder="1.1")
+    chips = visitor.page.locator(".lv-strip-target .lv-chip")
+    chips.nth(1).click()
+    chips.nth(3).click(modifiers=["Shift"])
+    visitor.has(step="4", steps="2-4")
+    rows = [_row(visitor, row) for row in (1, 2, 3)]
+    mean = [sum(cells) / 3 for cells in zip(*rows, strict=True)]
+    assert "The mean of 3 rows" in visitor.told(".lv-sentence")
+    assert f"weight {max(mean):.2f}" in visitor.told(".lv-sentence")
+    assert visitor.page.locator("[data-plot=decoder] .lv-band i").count() == len(mean)
+    assert visitor.page.locator(".lv-strip .lv-on").count() == 3
+    chips.nth(2).click(modifiers=["Control"])
+    visitor.has(steps="2.4")
+    visitor.page.click("[data-way=sum]")
+    visitor.has(steps="2.4", together="sum")
+    total = [one + other for one, other in zip(rows[0], rows[2], strict=True)]
+    assert f"weight {max(total):.2f} of 2.00" in visitor.told(".lv-sentence")
+    visitor.press("Shift+ArrowRight")
+    visitor.has(step="5", steps="2-5")  # from the end that stays
+    visitor.press("Escape")
+    visitor.until("!document.querySelector('.lv-several')")
+    visitor.until("!location.search.includes('steps')")
+    start, end = (box_of(chips.nth(place)) for place in (0, 2))
+    visitor.page.mouse.move(start["x"] + 5, start["y"] + 5)
+    visitor.page.mouse.down()
+    visitor.page.mouse.move(end["x"] + 5, end["y"] + 5, steps=8)
+    visitor.page.mouse.up()
+    visitor.has(step="3", steps="1-3")
+    chips.nth(4).click()
+    visitor.has(step="5")
+    visitor.until("!location.search.includes('steps')")
+
+
+def _row(visitor: Visitor, row: int) -> list[float]:
+    """The weights of a row of the decoder's map, as the browser has them."""
+    script = """([row]) => {
+      const { customdata } = document.querySelector('[data-plot=decoder] .js-plotly-plot').data[0];
+      const { bdata, shape } = customdata;
+      const bytes = Uint8Array.from(atob(bdata), (letter) => letter.charCodeAt(0));
+      const numbers = new Float32Array(bytes.buffer);
+      const [, columns, channels] = shape.split(',').map(Number);
+      return Array.from({ length: columns }, (_, key) => numbers[(row * columns + key) * channels]);
+    }"""
+    return list(visitor.page.evaluate(script, [row]))
+
+
 def test_a_hidden_row_is_named_and_its_neighbours_stay_in_place(visitor: Visitor) -> None:
     visitor.open("encoder_self_attention", **case_link("copy", source="8"), hide="special")
     assert "hidden" in visitor.told(".lv-sentence")

@@ -87,6 +87,31 @@ def test_the_table_has_the_numbers_and_masked_cells_are_empty(app_models: Path):
     assert list(table.columns[:2]) == ["1 <s>", "2 eins"]
 
 
+def test_after_all_rows_the_table_has_the_one_that_stands_for_several(app_models: Path):
+    run = load_translator(app_models / "copy").translate(CASES["copy"].sentence)
+    drawn = read_view(run.head("decoder", 0, 0), Reading())
+    for how, parts in (("mean", 3), ("sum", 1)):
+        table = display.weights(drawn, (0, 2, 3), how)
+        assert list(table.index[-1:]) == [f"{how} of 3 rows"]
+        assert len(table) == len(drawn.weights) + 1
+        for key, cell in enumerate(table.iloc[-1]):
+            rows = [float(drawn.weights[row, key]) for row in (0, 2, 3)]
+            seen = any(drawn.mask[row, key] for row in (0, 2, 3))
+            assert cell == pytest.approx(sum(rows) / parts, abs=1e-4) if seen else cell != cell
+    assert len(display.weights(drawn)) == len(drawn.weights)
+
+
+def test_tokens_that_the_text_does_not_have_are_left_out_with_a_notice():
+    at = run("app.py", model="random", steps="2-3.900", sources="1.800", together="sum")
+    state = at.session_state["state"]
+    assert (state.steps, state.sources, state.together) == ((1, 2), (), "sum")
+    assert state.step == 2  # the cursor is at one of them
+    assert [each.value for each in at.info if "looked at as one" in each.value]
+    whole = run("app.py", model="random", steps="1-4096")
+    state = whole.session_state["state"]
+    assert state.steps == tuple(range(state.step + 1))
+
+
 # --- masks ---------------------------------------------------------------------------------------
 
 

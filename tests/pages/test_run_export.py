@@ -72,6 +72,25 @@ def test_an_exported_map_holds_the_known_cells_and_says_what_it_is(name: str, ki
     assert ("step 2 of" in caption(figure)) == (kind != "encoder")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_row_that_stands_for_several_is_exported_and_said(
+    kind: str, closed_form_models: dict[str, Path]
+):
+    case = CASES["copy"]
+    chosen = {"sources" if kind == "encoder" else "steps": "1-2.4", kind: "1.1"}
+    at = opened(KINDS[kind], model="copy", text=case.sentence, together="sum", **chosen)
+    rings = [shape for shape in figures(at)[0].layout.shapes if shape.type == "rect"]
+    assert [(ring.y0, ring.y1) for ring in rings] == [(-0.5, 0.5), (0.5, 1.5), (2.5, 3.5)]
+    choice = next(each for each in at.get("button_group") if each.label == "Figure")
+    choice.set_value(f"sum of 3 rows, {kind}").run()
+    figure = figures(at)[0]
+    run = load_translator(closed_form_models["copy"]).translate(case.sentence)
+    weights = run.head(kind, 0, 0).weights
+    sums = [sum(float(weights[row, key]) for row in (0, 1, 3)) for key in range(weights.shape[1])]
+    assert max(array(figure.data[0].x)) == pytest.approx(max(sums), abs=1e-4)
+    assert "sum of 3 rows: “" in caption(figure)
+
+
 @pytest.mark.parametrize("show", ["lines", "strongest"])
 def test_the_figure_is_chosen_where_there_are_several(show: str):
     at = opened(step="2")

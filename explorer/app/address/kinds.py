@@ -149,6 +149,41 @@ def read_position(value: str) -> int:
 
 
 POSITION = Kind(read_position, lambda value: str(value + 1))
+MOST_POSITIONS = 4_096
+"""Positions beyond this are left out of an address, where a range names many in a few letters."""
+
+
+def _read_positions(value: str) -> tuple[int, ...]:
+    positions = dict[int, None]()
+    for run in value.split("."):
+        ends = run.split("-", 1)
+        start = read_position(ends[0])
+        stop = read_position(ends[-1])
+        if stop < start:
+            raise UnreadableError
+        left = MOST_POSITIONS - len(positions)
+        positions |= dict.fromkeys(range(start, min(stop + 1, start + left)))
+    return tuple(sorted(positions))
+
+
+def _write_positions(positions: tuple[int, ...]) -> str:
+    runs = list[tuple[int, int]]()
+    for position in positions:
+        if runs and position == runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], position
+        else:
+            runs.append((position, position))
+    return ".".join(_write_run(*run) for run in runs)
+
+
+def _write_run(first: int, last: int) -> str:
+    if first == last:
+        return str(first + 1)
+    return f"{first + 1}-{last + 1}"
+
+
+POSITIONS = Kind(_read_positions, _write_positions)
+"""Several positions, with neighbours as a range: `3-5.8`."""
 AS_ONE = -1
 """In place of a sentence of a text: all of it, as one run."""
 SENTENCE = Kind(

@@ -8,7 +8,7 @@ reads the address (after a link, the menu, Back); every change writes it once.
 
 import hashlib
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -17,7 +17,7 @@ import streamlit as st
 
 from explorer.app.address.kinds import Moves
 from explorer.app.address.parameters import KEEP, as_params, carried, parse
-from explorer.app.address.state import KEYS, State, changed, elsewhere
+from explorer.app.address.state import KEYS, State, changed, cursor_of, elsewhere
 from explorer.linked.view.events import (
     Cursor,
     CursorRange,
@@ -389,8 +389,7 @@ LINKED = "linked."
 
 def cursor() -> Cursor:
     """The visitor's cursor, with the number of the last event accepted from the browser."""
-    state = current()
-    return Cursor(state.step or 0, state.source, st.session_state.get("ack", 0))
+    return replace(cursor_of(current()), ack=st.session_state.get("ack", 0))
 
 
 def sent(key: str) -> Mapping[str, Any]:
@@ -422,7 +421,7 @@ def on_linked_view(
         return False
     candidate = picked_candidate(event, limits)
     chosen = picked_head(event, limits, sizes) | presented(event)
-    moved = {"step": after.step, "source": after.source, **chosen}
+    moved = {"step": after.step, "source": after.source, **asdict(after.chosen), **chosen}
     if candidate is not None:
         moved |= go_on(*candidate)
     for kind, head in (switched := picked_head(event, limits, sizes, "off")).items():

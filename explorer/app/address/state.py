@@ -18,6 +18,7 @@ from explorer.app.address.kinds import (
     MOST_WRITTEN,
     PAIRS,
     POSITION,
+    POSITIONS,
     SENTENCE,
     TEXT,
     YES,
@@ -36,6 +37,7 @@ from explorer.app.address.sitemap import VIEWS
 from explorer.figures.base.captions import MEASURES
 from explorer.figures.base.style import SCALES
 from explorer.lenses.words.reading import Rows
+from explorer.linked.view.events import Chosen, Cursor, Together
 from transformer.config import Head
 from transformer.interventions import Intervention
 
@@ -75,6 +77,10 @@ class State:
     language: str | None = parameter(LANGUAGE)
     step: int | None = parameter(POSITION)  # the decode step
     source: int | None = parameter(POSITION)  # the source token that was clicked
+    # decode steps, and source tokens, that are looked at as one; the cursor is at one of them
+    steps: tuple[int, ...] = parameter(POSITIONS, ())
+    sources: tuple[int, ...] = parameter(POSITIONS, ())
+    together: Together = parameter(one_of("mean", "sum"), "mean")  # how their rows become one
     encoder: Head | None = parameter(HEAD)  # the chosen head of encoder self-attention
     decoder: Head | None = parameter(HEAD)  # the chosen head of masked decoder self-attention
     cross: Head | None = parameter(HEAD)  # the chosen head of cross-attention
@@ -148,6 +154,12 @@ def read_by(page: Page) -> frozenset[str]:
     return frozenset((*SHARED, *keys_of(Maps), *alone))
 
 
+def cursor_of(state: State) -> Cursor:
+    """The visitor's position, with the tokens that are looked at together."""
+    chosen = Chosen(state.steps, state.sources, state.together)
+    return Cursor(state.step or 0, state.source, chosen=chosen)
+
+
 HERE = ("view", "kind")
 """Values of every page that no link takes along."""
 
@@ -158,7 +170,8 @@ def elsewhere(state: State) -> State:
 
 
 def changed(state: State, **values: object) -> State:
-    """The state with other values; another text opens at its first sentence.
+    """The state with other values; another text opens at its first sentence, and a cursor that is
+    moved is at one token.
 
     TypeError if no page reads a value of such a name.
     """
@@ -166,6 +179,9 @@ def changed(state: State, **values: object) -> State:
     shared = Moves()
     if values.get("text", state.text) != state.text:
         shared["sentence"] = None
+    for at, together in (("step", "steps"), ("source", "sources")):
+        if at in values:
+            shared[together] = ()
     for name, value in values.items():
         if name in OF_PAGES:
             page[name] = value

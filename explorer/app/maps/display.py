@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -23,6 +24,7 @@ from explorer.figures.base import captions, labels
 from explorer.figures.base.captions import KIND_NAMES, MEASURES, QUANTITIES, summary
 from explorer.figures.base.labels import percent
 from explorer.lenses.words.reading import ReadView
+from explorer.lenses.words.together import as_one, rows_of
 from explorer.linked.view.wire import Gloss, Shade
 from transformer.config import Head
 
@@ -175,11 +177,17 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
             ):
                 with tab:
                     st.markdown(plain(summary(view)))
-                    st.dataframe(weights(view), height=420, alt=summary(view))
+                    chosen = session.cursor().chosen
+                    rows = rows_of(view.rows, chosen.of_rows(view.kind))
+                    if rows:
+                        name = captions.together_name(view, rows, chosen.together)
+                        st.markdown(plain(f"The last line is the {name}."))
+                    cells = weights(view, rows, chosen.together)
+                    st.dataframe(cells, height=420, alt=summary(view))
 
 
-def weights(view: ReadView) -> pandas.DataFrame:
-    """The weights of a view.
+def weights(view: ReadView, together: Sequence[int] = (), how: str = "mean") -> pandas.DataFrame:
+    """The weights of a view; after all rows, the one that several are looked at as.
 
     Tokens, numbered from 1, name rows and columns, and masked cells are empty.
     """
@@ -191,6 +199,10 @@ def weights(view: ReadView) -> pandas.DataFrame:
         [f"{labels.count(i)} {name}" for i, name in enumerate(names)]
         for names in (rows, labels.names(view.key_tokens))
     )
+    if together:
+        one = as_one(view, together, how)
+        name = f"{how} of {len(together)} rows"
+        cells.loc[name] = np.where(one.mask, one.weights.round(4), np.nan)[0]
     return cells
 
 

@@ -8,7 +8,7 @@ answer down.
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 import streamlit as st
@@ -302,6 +302,7 @@ def _view(scene: Scene, layout: Layout) -> None:
         "trace": scene.opened.key,
         "step": cursor.step,
         "source": cursor.source,
+        "chosen": asdict(cursor.chosen),
         "ack": cursor.ack,
         "awaited": awaited,
         **({"present": True} if now.values(Maps).present and layout.plots else {}),

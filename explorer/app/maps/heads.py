@@ -154,6 +154,7 @@ def row_feed(look: HeadSelection) -> BarsFeed:
         places=view.rows,
     )
     row["hue"] = kind
+    row["joins"] = True
     return row
 
 

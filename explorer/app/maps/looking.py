@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from explorer.app.address import State
+from explorer.app.address.state import cursor_of
 from explorer.app.server import runs
 from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.stores import remembered
@@ -24,6 +25,7 @@ from explorer.lenses.words.reading import (
     read_view,
     reading_window,
 )
+from explorer.lenses.words.together import rows_of
 from explorer.linked.view.events import Cursor
 from explorer.linked.view.feeds import window_around
 from transformer.config import AttentionKind, Head, Side
@@ -103,6 +105,10 @@ class HeadSelection:
 
             view = measures.IN_PLACE[self.measure](self.opened, view)
         return read_view(view, self.reading)
+
+    def rows_together(self, view: ReadView) -> tuple[int, ...]:
+        """The rows of a view that the visitor looks at as one; none, or two and more."""
+        return rows_of(view.rows, self.cursor.chosen.of_rows(self.kind))
 
     def as_recorded(self) -> HeadMap:
         """The head as the model has it, in a window of at most 64 x 64 around the cell."""
@@ -186,7 +192,7 @@ def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
             reading=Reading(words, *hidden, None if kind == "encoder" else state.rows),
             most=state.window,
             scale=state.scale,
-            cursor=Cursor(state.step or 0, state.source),
+            cursor=cursor_of(state),
             measure=measure,
             cell=cell,
         )

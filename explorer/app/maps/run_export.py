@@ -24,11 +24,12 @@ from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import examples, models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
-from explorer.figures import next_token
+from explorer.figures import next_token, strongest
 from explorer.figures.base import captions, labels
 from explorer.figures.base.plot import Spec
 from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
+from explorer.lenses.words.together import as_one
 from explorer.linked.living.kinds import MOST, WHOLE
 from transformer.interventions import write_text
 from transformer.run import Translation
@@ -74,7 +75,12 @@ def run_export(
                     for name, feed in scene.extra(now, looks).items()
                     if "figure" in feed or feed["draw"] == "race"
                 }
-                offer("run", {**pictures, **maps, **bars}, now)
+                joined = {
+                    name: picture
+                    for kind in maps
+                    for name, picture in _together(looks[kind]).items()
+                }
+                offer("run", {**pictures, **maps, **joined, **bars}, now)
             _run(scene.opened, now)
             if scene.opened.translation.source_tokens:
                 st.caption("The same in Python:")
@@ -84,15 +90,30 @@ def run_export(
 def _map(scene: Scene, look: HeadSelection) -> Picture:
     view = look.read()
     (row, column) = look.cell
-    key = column if look.kind == "cross" else None
+    rows = look.rows_together(view)
+    key = column if look.kind == "cross" and not rows else None
     later = scene.fade and look.kind != "encoder"
     return Picture(
-        lambda: marked(view, row, key, later, scale=look.scale),
+        lambda: marked(view, row, key, later, scale=look.scale, together=rows),
         caption_of(view, look, look.scale),
         view.audit,
         view.derived,
         f"{view.kind} {labels.head_name(view.layer, view.head)}",
     )
+
+
+def _together(look: HeadSelection) -> dict[str, Picture]:
+    """The row that several are looked at as, with its strongest keys; nothing if there is none."""
+    view = look.read()
+    rows = look.rows_together(view)
+    if not rows:
+        return {}
+    how = look.cursor.chosen.together
+    name = captions.together_name(view, rows, how)
+    one = as_one(view, rows, how)
+    title = f"{caption_of(view, look, None)} · {name}, the strongest keys"
+    label = f"{how} of {len(rows)} rows, {view.kind}"
+    return {label: Picture(lambda: strongest(one, 0), title, one.audit, one.derived)}
 
 
 def caption_of(view: ReadView, look: HeadSelection, scale: str | None) -> str:

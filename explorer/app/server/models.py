@@ -399,13 +399,13 @@ def available() -> dict[str, ModelHandle]:
     models = dict[str, ModelHandle]()
     for name, path in (*_on_disk(), *hub_models.cached().items()):
         models.setdefault(name, _handle(name, path, changed(path)))
-    for handle in _kept():
+    for handle in _of_other_programs():
         if not handle.problem:
             models.setdefault(handle.name, handle)
     return models
 
 
-def _kept() -> list[ModelHandle]:
+def _of_other_programs() -> list[ModelHandle]:
     """The models that other programs keep on this machine; none where anybody may come."""
     if is_hosted():
         return []
@@ -434,7 +434,7 @@ def unlisted() -> dict[str, str]:
             reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
         elif kinds:
             reasons[name] = _handle(name, path, changed(path)).problem
-    return reasons | {handle.name: handle.problem for handle in _kept() if handle.problem}
+    return reasons | {handle.name: handle.problem for handle in _of_other_programs() if handle.problem}
 
 
 def _weights_in(path: Path) -> set[str]:

@@ -7,7 +7,9 @@ from types import MappingProxyType
 from explorer.app.address import State, session
 from explorer.app.server.source import FILE, Source
 from explorer.figures.base import labels
+from explorer.linked.view.events import several
 from transformer.config import Head
+from transformer.run import Translation
 
 Say = Callable[[str], object]
 """Hears in a sentence what was changed."""
@@ -63,6 +65,25 @@ def fit_heads(
         kind: fit_head(kind, getattr(now, kind), size, opens[kind], session.notice)
         for kind, size in source.sizes.items()
     }
+
+
+def fit_chosen(now: State, run: Translation) -> dict[str, object]:
+    """The tokens that are looked at together, inside a run; of each side, the cursor is at one."""
+    fitting: dict[str, object] = {}
+    lengths = {"step": len(run.target_tokens), "source": len(run.source_tokens)}
+    left_out = False
+    for at, length in lengths.items():
+        wanted = getattr(now, f"{at}s")
+        chosen = several(wanted, length)
+        left_out |= len(chosen) < len(wanted)
+        fitting[f"{at}s"] = chosen
+        if chosen and getattr(now, at) not in chosen:
+            fitting[at] = chosen[-1]
+    if left_out:
+        session.notice(
+            "Tokens that this text does not have are left out of those looked at as one."
+        )
+    return fitting
 
 
 def fit_position(

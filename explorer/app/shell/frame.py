@@ -74,7 +74,7 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
                 label = sitemap.PAGES[neighbour].name.removesuffix(" self-attention")
                 menu.link(neighbour, label, sitemap.PAGES[neighbour].icon, "content")
         if page == sitemap.HOME and now.lesson is None:  # its pictures fill the window to its end
-            start = "Start here: click a target word; then lesson 1"
+            start = "Start here: click a word; then lesson 1"
             with st.container(key="next", width="content"):
                 menu.link(page, start, ":material/flag:", "content", lesson="map.1")
 

@@ -23,7 +23,7 @@ def open_sentence_page(
         str
     ] = (),  # the kinds of attention that the page can show, of which it needs one
     # the state with what a model is given to read, where the page does not let it write
-    given: Callable[[Source, State], State] = lambda source, state: state,
+    reading: Callable[[Source, State], State] = lambda source, state: state,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
 ) -> View | None:
@@ -45,7 +45,7 @@ def open_sentence_page(
                 controls(now)
         if not needs.tell_lack(source, kinds):
             wanted = replace(now, changes=tuple(filter(changes, now.changes)))
-            opened = sentence.open_sentence(source, given(source, wanted))
+            opened = sentence.open_sentence(source, reading(source, wanted))
     now = session.current()
     frame.show_notices(now, () if opened is None else opened.translation.notes)
     tell(now, opened, changes)

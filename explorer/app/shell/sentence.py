@@ -16,7 +16,7 @@ from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
-from explorer.app.shell.fitting import fit_heads, fit_position
+from explorer.app.shell.fitting import fit_chosen, fit_heads, fit_position
 from explorer.figures.base import labels
 from explorer.figures.base.tasks import WORDS
 
@@ -214,5 +214,6 @@ def open_sentence(source: Source, now: State) -> View | None:
     heads = fit_heads(now, source, first)
     step = fit_position("step", now.step, len(translation.target_tokens))
     at = fit_position("source token", now.source, len(translation.source_tokens))
-    session.resolve(step=opened.opening.step if step is None else step, source=at, **heads)
+    cursor = {"step": opened.opening.step if step is None else step, "source": at}
+    session.resolve(**{**cursor, **fit_chosen(now, translation), **heads})
     return opened

@@ -94,9 +94,10 @@ def telling(
     button = st.empty()
     last = time.monotonic()
     steps = 0
+    stops = False  # whether the button is drawn
 
     def tell(share: float, text: str) -> None:
-        nonlocal last, steps
+        nonlocal last, steps, stops
         if not share:  # it waits for something
             place.progress(0, plain(text))
             return
@@ -105,9 +106,9 @@ def telling(
             return
         last = time.monotonic()
         place.progress(share, f"{does}: {plain(text)}")
-        if stop is not None:
-            # drawn anew with the number that a click will report
-            button.button("Stop", "telling.stop", on_click=stop, args=(steps,))
+        if stop is not None and not stops:
+            button.button("Stop", "telling.stop", on_click=lambda: stop(steps))
+            stops = True
 
     try:
         yield tell

@@ -1,5 +1,6 @@
 """What figures say of a head: what its numbers are, its rows' names, a sentence, a caption."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict
 
@@ -18,6 +19,8 @@ KIND_NAMES = {
 NORMS = {"pre": "pre-norm", "post": "post-norm", "none": "no LayerNorm"}
 RESTS_FROM = 0.5
 OUTSIDE_FROM = 0.005
+MOST_NAMED = 8
+"""Tokens of which a sentence gives the names."""
 NO_EFFECT = 0.005
 """Changes of log p below this, in nats, are called none."""
 
@@ -132,6 +135,14 @@ def _opening(view: HeadMap, row: int) -> list[str]:
     if named(view) == "predicted":
         return ["Predicting ", quote(view.predicted_tokens[row])]
     return ["Having read ", read]
+
+
+def together_name(view: HeadMap, rows: Sequence[int], together: str) -> str:
+    """Several rows that are read as one, in words: `mean of 2 rows: “The”, “books”`."""
+    names = [f"“{_opening(view, row)[1]}”" for row in rows[:MOST_NAMED]]
+    if len(rows) > MOST_NAMED:
+        names.append(f"and {len(rows) - MOST_NAMED} more")
+    return f"{together} of {len(rows)} rows: {', '.join(names)}"
 
 
 def _head_of(view: HeadMap, role: str) -> str:

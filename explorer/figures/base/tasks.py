@@ -7,7 +7,7 @@ from dataclasses import dataclass
 class TaskWords:
     """Words for a text of one task, and for what a model makes of it."""
 
-    given: str  # what is typed
+    text: str  # what is typed
     field: str  # the name of the field for it
     hint: str  # in the empty field
     does: str  # on the button
@@ -18,7 +18,7 @@ class TaskWords:
 
 WORDS = {
     "translate": TaskWords(
-        given="sentence",
+        text="sentence",
         field="Sentence to translate",
         hint="Type a sentence and press Enter",
         does="Translate",
@@ -27,7 +27,7 @@ WORDS = {
         outputs="translations",
     ),
     "write": TaskWords(
-        given="text",
+        text="text",
         field="Text to go by",
         hint="Type a text and press Enter",
         does="Write",
@@ -36,7 +36,7 @@ WORDS = {
         outputs="texts",
     ),
     "continue": TaskWords(
-        given="text",
+        text="text",
         field="Text to continue",
         hint="Type a text and press Enter; Shift+Enter begins a line",
         does="Continue",

@@ -79,6 +79,8 @@ def marked(
     later: bool = True,
     size: int = SIZE,
     scale: str = "linear",
+    *,
+    together: Sequence[int] = (),  # rows of the view that are looked at as one
 ) -> go.Figure:
     """A head's map with the cursor marked, as in the linked view."""
     figure = heatmap(view, size, scale)
@@ -86,9 +88,11 @@ def marked(
     query = _place(rows, view.window.query_start, len(view.query_tokens), row)
     if query is None:
         return figure
-    if later and query + 1 < len(view.weights):
-        _fade_after(figure, query)
-    figure.add_shape(_ring(-0.5, view.weights.shape[1] - 0.5, query))
+    last = max((query, *together))
+    if later and last + 1 < len(view.weights):
+        _fade_after(figure, last)
+    for ringed in together or (query,):
+        figure.add_shape(_ring(-0.5, view.weights.shape[1] - 0.5, ringed))
     columns = getattr(view, "columns", None)
     key = _place(columns, view.window.key_start, len(view.key_tokens), column)
     if key is not None:

@@ -1,10 +1,29 @@
 """The meaning of an event of the linked view, in pure functions that tests can call without a
 browser."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from transformer.config import Head
+
+Together = Literal["mean", "sum"]
+"""How the rows of several tokens become one."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Several tokens that the visitor looks at as one: of each side none, or two and more."""
+
+    steps: tuple[int, ...] = ()  # decode steps, from 0, in their order
+    sources: tuple[int, ...] = ()  # source tokens, from 0, in their order
+    together: Together = "mean"
+
+    def of_rows(self, kind: str) -> tuple[int, ...]:
+        """Those that have rows in the maps of a kind of attention."""
+        if kind == "encoder":
+            return self.sources
+        return self.steps
 
 
 @dataclass(frozen=True)
@@ -14,6 +33,7 @@ class Cursor:
     step: int = 0  # the decode step, from 0
     source: int | None = None  # the source token that was clicked, from 0; None follows the step
     ack: int = 0  # the number of the last event accepted from the browser
+    chosen: Chosen = Chosen()  # the tokens that are looked at together with those of the cursor
 
 
 @dataclass(frozen=True)
@@ -32,6 +52,36 @@ def _position(value: object, length: int) -> int | None:
     return int(min(max(value, 0), length - 1))
 
 
+def several(positions: Iterable[int], length: int) -> tuple[int, ...]:
+    """The positions that a text has, in its order; one alone is no choice of several."""
+    inside = sorted({position for position in positions if 0 <= position < length})
+    if len(inside) < 2:
+        return ()
+    return tuple(inside)
+
+
+def _chosen(event: Mapping[object, object], limits: CursorRange) -> Chosen:
+    """The tokens that an event chooses; what is malformed chooses none."""
+    tokens = event.get("chosen")
+    if not isinstance(tokens, Mapping):
+        return Chosen()
+    together: Together = "mean"
+    if tokens.get("together") == "sum":
+        together = "sum"
+    return Chosen(
+        steps=several(_whole_numbers(tokens.get("steps")), limits.steps),
+        sources=several(_whole_numbers(tokens.get("sources")), limits.sources),
+        together=together,
+    )
+
+
+def _whole_numbers(values: object) -> list[int]:
+    """A list of whole numbers; an empty one if it is none."""
+    if not isinstance(values, list) or not all(type(number) is int for number in values):
+        return []
+    return values
+
+
 def reduce(cursor: Cursor, event: object, limits: CursorRange) -> Cursor:
     """Moves the cursor as an event says; a malformed, late or foreign event changes nothing."""
     if not isinstance(event, Mapping):
@@ -43,7 +93,8 @@ def reduce(cursor: Cursor, event: object, limits: CursorRange) -> Cursor:
     step = _position(event.get("step"), limits.steps)
     if event.get("trace") != limits.trace or step is None:
         return cursor
-    return replace(cursor, step=step, source=_position(event.get("source"), limits.sources))
+    source = _position(event.get("source"), limits.sources)
+    return replace(cursor, step=step, source=source, chosen=_chosen(event, limits))
 
 
 def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | None:

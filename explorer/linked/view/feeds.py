@@ -78,6 +78,7 @@ def head_feed(
         "legend": legend,
         "quantity": quantity(view).share,
         "limit": quantity(view).limit,
+        "scale": scale or "linear",
     }
 
 

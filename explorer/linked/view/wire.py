@@ -80,6 +80,7 @@ class HeadFeed(_Figure):
     legend: Legend | None
     quantity: str  # what a number from 0 to 1 is
     limit: str  # what such a number cannot say
+    scale: str  # how numbers become colours
     off: NotRequired[bool]  # whether the head is switched off in the run
 
 
@@ -159,6 +160,7 @@ class BarsFeed(_Figure):
     largest: int
     spans: list[Span] | None
     hue: NotRequired[str]
+    joins: NotRequired[bool]  # whether its frames are rows that can be looked at as one
 
 
 class RaceFeed(_Figure):

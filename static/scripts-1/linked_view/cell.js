@@ -4,7 +4,9 @@
 import { acts } from "./acts.js";
 import { Brief, Full } from "./captions.js";
 import { element } from "./dom.js";
+import { Several } from "./several.js";
 import { holding, marked } from "./spans.js";
+import { continued } from "./together.js";
 
 export class Cell {
   constructor(view, name) {
@@ -86,6 +88,7 @@ export class Cell {
 
   // What there is to note about the row of the cursor.
   noted() {
+    if (this.data && this.several?.rows.length) return "";
     return this.data?.notes?.[this.row()] ?? "";
   }
 
@@ -106,7 +109,7 @@ export class Cell {
 
 // Rows and columns of a head, and the cursor's place among them; shared by three ways of drawing.
 export const Head = (Base) =>
-  class extends Base {
+  class extends Several(Base) {
     row() {
       return holding(this.data.spans.rows, this.view.inbox.position(this.data.rows));
     }
@@ -120,7 +123,10 @@ export const Head = (Base) =>
     }
 
     sentence() {
-      return this.data.sentences[this.row()] || [this.data.absent];
+      const { data } = this;
+      const one = data.silent ? null : this.one();
+      const usual = data.sentences[this.row()] || [data.absent];
+      return continued(one ? this.together(one.weights) : usual, this.onKeys(one?.weights));
     }
 
     says() {

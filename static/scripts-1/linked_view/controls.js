@@ -7,6 +7,7 @@ import { icon, sign } from "./icons.js";
 import { countName } from "./text.js";
 
 const PRESENT = "Present: large type, nothing else on the screen";
+const WAYS = "How the rows of the chosen tokens become one";
 const PLAY_EVERY = 1000;
 
 export class Controls {
@@ -26,11 +27,26 @@ export class Controls {
     keys.classList.add("lv-to-keys");
     const back = this.button(icon("back"), "One back", () => view.outbox.moveCursor(view.inbox.cursor() - 1));
     const on = this.button(icon("on"), "One forward", () => view.outbox.moveCursor(view.inbox.cursor() + 1));
-    this.root.append(back, this.slider, on, this.count, this.playButton, this.tourButton, present, keys);
+    this.ways = ["mean", "sum"].map((way) => this.way(way));
+    this.together = element("span", "lv-choice lv-ways", this.ways, { role: "group", "aria-label": WAYS, hidden: "" });
+    this.root.append(back, this.slider, on, this.count, this.together, this.playButton, this.tourButton, present, keys);
   }
 
   button(content, label, action) {
     return button("lv-button", content, () => this.view.guard(action), { "aria-label": label, title: label });
+  }
+
+  // A way in which the rows of several tokens become one.
+  way(name) {
+    const { view } = this;
+    const title = `The ${name} of the chosen tokens' rows`;
+    return button("lv-button", name, () => view.guard(() => view.outbox.join(name)), { title, "data-way": name });
+  }
+
+  // Offers both ways while several tokens are chosen.
+  offer({ several, at }) {
+    this.together.hidden = !several;
+    for (const way of this.ways) way.setAttribute("aria-pressed", String(way.dataset.way === at.chosen.together));
   }
 
   // The way into presenting, and the way out of it.
@@ -45,7 +61,9 @@ export class Controls {
     this.presentButton.hidden = !this.view.presents;
     this.slider.max = length - 1;
     this.slider.value = position;
-    this.count.textContent = countName(this.view.inbox.spec.cursor, position, length);
+    const { inbox } = this.view;
+    this.count.textContent = countName(inbox.spec.cursor, position, length);
+    this.offer(inbox);
   }
 
   toggle() {

@@ -1,8 +1,9 @@
 // @ts-check
 // The cursor's position and its moves. Pure functions. Positions count from 0; `source` is null while the source
-// token follows the step.
+// token follows the step; `chosen` are tokens that are looked at as one.
 
 import { inside } from "./spans.js";
+import { NONE, alone, sameChosen } from "./together.js";
 
 const COMMANDS = new Map([
   ["ArrowLeft", "back"],
@@ -21,18 +22,19 @@ const COMMANDS = new Map([
 
 export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
-export const sameCursor = (one, other) => one.step === other.step && one.source === other.source;
+export const sameCursor = (one, other) =>
+  one.step === other.step && one.source === other.source && sameChosen(one.chosen, other.chosen);
 
-// The cursor after a change, clamped to the existing steps and source tokens.
+// The cursor after a change, clamped to the existing steps and source tokens. A plain move is to one token alone.
 export function moved(at, change, { steps, sources }) {
-  const { step, source } = { ...at, ...change };
-  return { step: clamp(step, 0, steps - 1), source: source === null ? null : clamp(source, 0, sources - 1) };
+  const { step, source, chosen } = { ...at, chosen: alone(at.chosen), ...change };
+  return { step: clamp(step, 0, steps - 1), source: source === null ? null : clamp(source, 0, sources - 1), chosen };
 }
 
 // The cursor after a message from the server. A new translation always counts. Otherwise the message changes
 // nothing if it answers an event before the last one, or if it comes while the browser is busy.
 export function heard({ at, seq, trace, busy }, data) {
-  const told = { step: data.step, source: data.source };
+  const told = { step: data.step, source: data.source, chosen: data.chosen ?? NONE };
   if (data.trace !== trace) return { at: told, changed: true };
   if (busy || data.ack < seq) return { at, changed: false };
   return { at: told, changed: !sameCursor(at, told) };

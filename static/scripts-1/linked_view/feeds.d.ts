@@ -60,6 +60,7 @@ export interface MapFeed {
   legend: Legend | null;
   quantity: string;
   limit: string;
+  scale: string;
   off?: boolean;
   draw: "map";
   figure: string;
@@ -104,6 +105,7 @@ export interface LinesFeed {
   legend: Legend | null;
   quantity: string;
   limit: string;
+  scale: string;
   off?: boolean;
   draw: "lines";
   labels: Names;
@@ -135,6 +137,7 @@ export interface StrongestFeed {
   legend: Legend | null;
   quantity: string;
   limit: string;
+  scale: string;
   off?: boolean;
   draw: "strongest";
   listed: number;
@@ -177,6 +180,7 @@ export interface BarsFeed {
   largest: number;
   spans: [number, number][] | null;
   hue?: string;
+  joins?: boolean;
 }
 
 export interface RaceFeed {

@@ -48,9 +48,16 @@ export class Flow {
     const { focus: cell } = view;
     const { drawn } = cell;
     if (!cell.values || !drawn || drawn.off || drawn !== cell.data || drawn.columns !== "source") return [];
-    const row = cell.row();
+    const { rows } = cell.several;
+    if (rows.length) return rows.flatMap((row) => this.linksOf(row, drawn.spans.rows[row]));
     const step = view.inbox.position("step");
-    const to = this.placeOf("target", [step, step + 1]);
+    return this.linksOf(cell.row(), [step, step + 1]);
+  }
+
+  // The links of a row of the large map to the tokens of a span.
+  linksOf(row, tokens) {
+    const { focus: cell } = this.view;
+    const to = this.placeOf("target", tokens);
     if (row < 0 || !to) return [];
     return cell.drawn.spans.columns.flatMap((span, column) => {
       const [weight, from] = [cell.weight(row, column), this.placeOf("source", span)];

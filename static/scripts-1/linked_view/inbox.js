@@ -2,6 +2,7 @@
 // What arrives: the figures (feeds), what the page says of the view (the spec), and the cursor. Who draws asks here.
 
 import { heard, sourceAt, unheard } from "./cursor.js";
+import { NONE } from "./together.js";
 
 export class Inbox {
   constructor(view) {
@@ -13,7 +14,7 @@ export class Inbox {
     this.spec = null;
     /** @type {?string} */
     this.trace = null;
-    this.at = { step: 0, source: null };
+    this.at = { step: 0, source: null, chosen: NONE };
     this.picks = {};
   }
 
@@ -110,6 +111,17 @@ export class Inbox {
   position(axis) {
     const last = (this.current("strips")?.steps ?? 1) - 1;
     return { step: Math.min(this.at.step, last), source: this.sourceNow() }[axis] ?? null;
+  }
+
+  // The tokens of an axis that are looked at as one.
+  chosen(axis) {
+    return this.at.chosen[axis === "step" ? "steps" : "sources"];
+  }
+
+  // Whether several tokens are looked at as one.
+  get several() {
+    const { steps, sources } = this.at.chosen;
+    return steps.length + sources.length > 0;
   }
 
   // The highlighted key: the picked one, or the one at the other cursor; null in self-attention.

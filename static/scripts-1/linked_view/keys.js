@@ -3,16 +3,18 @@
 
 import { clamp, command, destination, nextColumn } from "./cursor.js";
 import { button, element } from "./dom.js";
+import { ranged } from "./together.js";
 
 const PRESENTS = "p";
 const LIST = [
   ["Left, Right", "one step back, one step forward"],
   ["Up, Down", "previous key token, next key token"],
   ["Home End", "first step, last step"],
+  ["Shift+Left Shift+Right", "several tokens as one; so do Shift+click, Ctrl+click and dragging over tokens"],
   ["Space", "play, stop"],
   [PRESENTS, "present: large type, nothing else on the screen; Page Up and Page Down then step, as clickers do"],
   ["?", "this list"],
-  ["Esc", "close the list, leave presenting, end the tour, let the key token follow the step"],
+  ["Esc", "close the list, leave presenting, end the tour, leave several tokens, let the key token follow the step"],
 ];
 // What uses arrows, letters or Escape itself.
 const OWN =
@@ -21,6 +23,7 @@ const OWN =
 const SENTENCE = "[class*=st-key-text] input";
 // The keys of a clicker; while nobody presents, they scroll the page.
 const PAGES = new Set(["PageUp", "PageDown"]);
+const WALKS = new Set(["back", "on", "first", "last"]);
 const SCROLLING = new Set(["key back", "key on", "first", "last", "play"]);
 
 // Whether a key pressed outside the view may move it. `scrolls`: the page is longer than the window, so that the keys
@@ -76,7 +79,17 @@ export class Keys {
     if (!asked || !this.view.inbox.length() || !may(asked)) return;
     if (PAGES.has(event.key) && !this.view.presenting.on) return;
     event.preventDefault();
-    this.obey(asked);
+    if (event.shiftKey && WALKS.has(asked)) this.extend(asked);
+    else this.obey(asked);
+  }
+
+  // Goes on to a token, and takes all in between.
+  extend(asked) {
+    const { inbox, outbox } = this.view;
+    const axis = inbox.bySteps ? "step" : "source";
+    const [tokens, at] = [inbox.chosen(axis), inbox.cursor()];
+    const to = clamp(destination(asked, at, inbox.length()), 0, inbox.length() - 1);
+    outbox.choose(axis, ranged(tokens, at, to), to);
   }
 
   obey(asked) {
@@ -90,12 +103,14 @@ export class Keys {
     else view.outbox.moveCursor(destination(asked, view.inbox.cursor(), view.inbox.length()));
   }
 
-  // Closes the list of keys, leaves presenting, ends the tour, or lets the source token follow the step again.
+  // Closes the list of keys, leaves presenting, ends the tour, leaves several tokens, or lets the source token follow
+  // the step again.
   release() {
     const { view } = this;
     if (this.open) this.toggle();
     else if (view.presenting.on) view.presenting.ask(false);
     else if (view.tour.running) view.tour.end();
+    else if (view.inbox.several) view.outbox.release();
     else view.outbox.move({ source: view.inbox.bySteps ? null : view.inbox.at.source });
   }
 

@@ -7,7 +7,7 @@ import { button, element, place, shape } from "./dom.js";
 import { nearestLine } from "./frame.js";
 import { holding, reached } from "./spans.js";
 import { shortened } from "./text.js";
-import { decode, strongest } from "./values.js";
+import { decode, strength, strongest } from "./values.js";
 
 const REACH = 7;
 
@@ -27,6 +27,7 @@ export class LinesCell extends Head(Cell) {
     const { rows, columns } = data.names;
     this.at = drawing(width, data.largest, Math.max(rows.length, columns.length));
     this.groups = rows.map(() => shape("g", { class: "lv-query" }));
+    this.bundle = shape("g", { class: "lv-query lv-current lv-bundle" });
     this.links = data.links.map((link) => this.line(data, link));
     this.labels = {
       row: data.labels.rows.map((text, i) => this.label("row", text, i)),
@@ -40,7 +41,7 @@ export class LinesCell extends Head(Cell) {
 
   picture() {
     const { width, height, font } = this.at;
-    const parts = [...this.groups, ...this.labels.row, ...this.labels.column];
+    const parts = [...this.groups, this.bundle, ...this.labels.row, ...this.labels.column];
     const svg = shape("svg", { class: "lv-lines", width, height, "font-size": font }, parts);
     svg.addEventListener("pointermove", (event) => this.view.guard(() => this.near(event)));
     svg.addEventListener("pointerleave", () => this.view.guard(() => this.tell(null)));
@@ -134,7 +135,28 @@ export class LinesCell extends Head(Cell) {
       group.classList.toggle("lv-current", i === row);
       group.classList.toggle("lv-coming", data.fade && i > last);
     }
-    this.mark({ row, column: this.column() }, "lv-at");
+    const { rows, columns } = this.several;
+    this.tie(rows);
+    this.mark({ row: rows.length ? rows : row, column: columns.length ? columns : this.column() }, "lv-at");
+  }
+
+  // The lines of the row that stands for several, to every key that one of them has a line to; only of the first head.
+  tie(rows) {
+    const one = this.data.silent ? null : this.one();
+    this.svg.classList.toggle("lv-tied", Boolean(one));
+    if (!one) {
+      this.bundle.replaceChildren();
+      return;
+    }
+    const { left: x1, right: x2 } = this.at;
+    const stroke = this.data.heads[0].color;
+    const y1 = rows.reduce((sum, row) => sum + this.heightOf(row), 0) / rows.length;
+    const keys = new Set(this.links.filter(({ row, head }) => !head && rows.includes(row)).map(({ column }) => column));
+    const lines = [...keys].map((key) => {
+      const look = { stroke, "stroke-width": Math.max(0.6, 7 * Math.min(1, one.weights[key])) };
+      return shape("line", { x1, x2, y1, y2: this.heightOf(key), ...look });
+    });
+    this.bundle.replaceChildren(...lines);
   }
 
   ring(places, own) {
@@ -143,7 +165,8 @@ export class LinesCell extends Head(Cell) {
 
   mark(cell, name) {
     for (const side of ["row", "column"]) {
-      for (const [i, node] of this.labels[side].entries()) node.classList.toggle(name, i === cell[side]);
+      const marked = [cell[side]].flat();
+      for (const [i, node] of this.labels[side].entries()) node.classList.toggle(name, marked.includes(i));
     }
   }
 }
@@ -188,20 +211,23 @@ export class StrongestCell extends Head(Cell) {
 
   update(data) {
     const [row, column] = [this.row(), this.column()];
-    this.shade(row, column);
+    const one = data.silent ? null : this.one();
+    this.shade(row, column, one);
     const { rows, columns } = data.names;
-    const heading = { query: row < 0 ? data.absent : `${rows[row]}: its keys` };
+    const none = row < 0 && !one;
+    const heading = { query: none ? data.absent : `${one ? one.name : rows[row]}: its keys` };
     heading.key = column < 0 ? data.absent : `${columns[column]}: its queries`;
-    const keys = (j) => ({ weight: this.weight(row, j), act: () => this.pick(-1, j) });
+    const keys = (j) => ({ weight: one ? one.weights[j] : this.weight(row, j), act: () => this.pick(-1, j) });
     const queries = (i) => ({ weight: this.weight(i, column), act: () => this.pick(i, -1) });
-    this.lists[0].replaceChildren(...this.list(heading.query, row < 0 ? [] : entriesOf(columns, keys), "key"));
+    this.lists[0].replaceChildren(...this.list(heading.query, none ? [] : entriesOf(columns, keys), "key"));
     const side = data.rows === "step" ? "row" : "query";
     this.lists[1].replaceChildren(...this.list(heading.key, column < 0 ? [] : entriesOf(rows, queries), side));
   }
 
-  shade(row, column) {
+  shade(row, column, one) {
+    const own = (j) => (row < 0 ? 0 : this.shades[row * this.tokens.length + j] / 255);
     for (const [j, node] of this.tokens.entries()) {
-      const share = row < 0 ? 0 : this.shades[row * this.tokens.length + j] / 255;
+      const share = one ? strength(one.weights[j], this.data.scale) : own(j);
       node.style.setProperty("--share", `${Math.round(100 * share)}%`);
       node.classList.toggle("lv-strong", share > 0.55);
       node.classList.toggle("lv-at", j === column);
@@ -220,7 +246,7 @@ export class StrongestCell extends Head(Cell) {
     const text = element("bdi", "", shortened(name, 40));
     const token = button("lv-entry", text, () => this.view.guard(act), { title: name });
     const bar = element("i");
-    bar.style.width = `${(100 * weight).toFixed(1)}%`;
+    bar.style.width = `${(100 * Math.min(1, weight)).toFixed(1)}%`;
     const cells = { "": token, "lv-number": weight.toFixed(2), "lv-bar": bar };
     return element("tr", "", Object.entries(cells).map(([kind, content]) => element("td", kind, content)));
   }

@@ -1,5 +1,6 @@
 // One head as a map, drawn by plotly.js; the cursor and the pointer move boxes that lie over it.
 
+import { Band } from "./band.js";
 import { Head } from "./cell.js";
 import { element, place } from "./dom.js";
 import { fitted, thinned, titleFor } from "./fit.js";
@@ -8,6 +9,7 @@ import { PlotCell } from "./plots.js";
 import { reached } from "./spans.js";
 import { look as usual } from "./stage.js";
 import { plain } from "./text.js";
+import { runs } from "./together.js";
 import { decode } from "./values.js";
 
 const TITLE_FONT = 12;
@@ -35,6 +37,9 @@ export class MapCell extends Head(PlotCell) {
     this.overlay = element("div", "lv-overlay", this.sheet);
     this.pins = hiddenBoxes(PINS, (side) => `lv-pin lv-pin-${side}`, { "aria-hidden": "true" });
     this.body.prepend(...Object.values(this.pins));
+    this.band = new Band();
+    this.body.append(this.band.root);
+    this.boxes = [];
   }
 
   // Fits margins, labels and titles to the room, and returns the size of the figure.
@@ -151,6 +156,7 @@ export class MapCell extends Head(PlotCell) {
     const [map] = figure.traces;
     const { rows, columns } = data.names;
     const open = decode(map.z);
+    this.open = open;
     this.values = decode(map.customdata);
     this.channels = this.values.length / (rows.length * columns.length);
     const { hover, spans } = data;
@@ -194,12 +200,35 @@ export class MapCell extends Head(PlotCell) {
 
   update(data) {
     const [row, column] = [this.row(), this.column()];
+    const { rows, columns } = this.several;
     const last = row < 0 ? reached(data.spans.rows, this.view.inbox.position(data.rows)) : row;
-    this.set({ row: last, column: Math.max(column, 0) });
-    this.parts.row.hidden = row < 0;
-    this.parts.column.hidden = row < 0 || column < 0;
+    this.set({ row: last, column: Math.max(column, 0), last: Math.max(last, ...rows) });
+    this.parts.row.hidden = row < 0 || rows.length > 0;
+    this.parts.column.hidden = row < 0 || column < 0 || rows.length + columns.length > 0;
+    this.box(rows, columns);
+    this.join(data);
     this.parts.fade.hidden = !data.fade;
     if (this.scrolls && row >= 0) this.reveal(row, column);
+  }
+
+  // Frames around the rows, and around the columns, that are looked at as one.
+  box(rows, columns) {
+    if (!this.boxes.length && !rows.length && !columns.length) return;
+    for (const node of this.boxes) node.remove();
+    this.boxes = [...framed("row", rows), ...framed("whole-column", columns)];
+    this.sheet.append(...this.boxes);
+  }
+
+  // The row that stands for several, under the map.
+  join(data) {
+    if (!this.axes) return;
+    const { names, quantity, scale, silent } = data;
+    const look = { across: this.axes.across, cell: this.cell, scale, names: names.columns, quantity, silent };
+    this.band.show(silent ? null : this.one(), look);
+  }
+
+  sees(row, column) {
+    return this.open[row * this.data.names.columns.length + column] > 0;
   }
 
   // Scrolls to the row and, if there is one, to the column of the cursor.
@@ -239,6 +268,16 @@ class FileMap extends MapCell {
   get look() {
     return usual(14);
   }
+}
+
+// A box around each run of rows or of columns.
+function framed(name, places) {
+  return runs(places).map(([first, count]) => {
+    const node = element("div", `lv-${name} lv-several`);
+    node.style.setProperty("--first", first);
+    node.style.setProperty("--count", count);
+    return node;
+  });
 }
 
 // The labels of an axis, at the places where Plotly draws them.

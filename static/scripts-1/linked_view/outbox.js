@@ -3,6 +3,7 @@
 
 import { moved, picked, sameCursor } from "./cursor.js";
 import { placeName } from "./text.js";
+import { alone } from "./together.js";
 
 const [AT_ONCE, TELL_AFTER] = [20, 80];
 const HEARD_WITHIN = 2000;
@@ -49,6 +50,24 @@ export class Outbox {
     this.moveTo(position);
   }
 
+  // Looks at several tokens of an axis as one; the cursor goes to one of them.
+  choose(axis, tokens, at) {
+    this.view.controls.stop();
+    const several = tokens.length > 1 ? tokens : [];
+    const name = axis === "step" ? "steps" : "sources";
+    this.move({ [axis]: at, chosen: { ...this.inbox.at.chosen, [name]: several } });
+  }
+
+  // Makes one of several rows in another way: `mean` or `sum`.
+  join(together) {
+    this.move({ chosen: { ...this.inbox.at.chosen, together } });
+  }
+
+  // Looks at the token of the cursor alone.
+  release() {
+    this.move({ chosen: alone(this.inbox.at.chosen) });
+  }
+
   // Picks a row and a column of a head, as spans of tokens; null leaves that side unchanged.
   pick(data, row, column) {
     const { inbox, view } = this;
@@ -56,7 +75,8 @@ export class Outbox {
     const here = inbox.position(data.rows);
     const picks = { ...inbox.picks };
     this.lastPick = { kind: data.kind, row: row ? row[0] : here, column: column ? column[0] : null };
-    this.move(picked(data, row, column, inbox.at, here));
+    const change = picked(data, row, column, inbox.at, here);
+    if (row || Object.keys(change).length) this.move(change);
     if (!row) inbox.picks = picks;
     if (column && data.columns === data.rows) inbox.picks[data.kind] = column[0];
     view.update();
@@ -140,6 +160,7 @@ export class Outbox {
     const { inbox, view } = this;
     const place = { step: inbox.position("step"), source: inbox.sourceNow() };
     const { names } = inbox.current("strips");
-    view.live.textContent = `${placeName(inbox.spec.cursor, place, names)} ${view.focus.says()}`;
+    const said = inbox.several ? view.focus.sentence().join("") : view.focus.says();
+    view.live.textContent = `${placeName(inbox.spec.cursor, place, names)} ${said}`;
   }
 }

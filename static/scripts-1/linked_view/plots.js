@@ -4,6 +4,8 @@ import { Cell } from "./cell.js";
 import { element, place } from "./dom.js";
 import { axesOf, box, shownPart, spanAt } from "./frame.js";
 import { holding } from "./spans.js";
+import { joined, rowsOf } from "./together.js";
+import { decode } from "./values.js";
 
 const CONFIG = { displayModeBar: false, doubleClick: false, responsive: false };
 
@@ -98,17 +100,45 @@ export class BarsCell extends PlotCell {
     if (this.lib && this.merge()) this.react();
   }
 
-  // Takes the bars for the cursor, and returns whether they changed.
+  // The bars for the cursor, or for the row that stands for several.
+  get wanted() {
+    const { spans, joins, follows } = this.data;
+    const rows = joins ? rowsOf(spans, this.view.inbox.chosen(follows)) : [];
+    return rows.length ? this.one(rows) : this.frames[this.row()];
+  }
+
+  // The frame of several rows as one; the same as long as they are.
+  one(rows) {
+    const { together } = this.view.inbox.at.chosen;
+    const name = `${together} ${rows}`;
+    if (this.last?.name === name && this.last.of === this.frames) return this.last;
+    const values = rows.map((row) => [...decode(this.frames[row].data[0].y)]);
+    const cells = { values: values.flat(), columns: values[0].length, channels: 1 };
+    const y = joined(cells, [...rows.keys()], together);
+    const sum = y.reduce((total, weight) => total + weight, 0);
+    const layout = { title: { text: `${together} of ${rows.length} rows: Σ = ${sum.toFixed(2)}` } };
+    this.last = { name, of: this.frames, data: [{ y }], layout, top: Math.max(1, ...y) };
+    return this.last;
+  }
+
+  // Takes the bars that are wanted, and returns whether they changed.
   merge() {
-    const frame = this.frames[this.row()];
+    const frame = this.wanted;
     if (!frame || this.frame === frame) return false;
     this.frame = frame;
     const { traces, layout } = this.figure;
     const { title } = frame.layout || {};
     if (title) layout.title = { ...layout.title, ...title };
+    if (this.data.joins) layout.yaxis = { ...layout.yaxis, ...upTo(frame.top ?? 1) };
     traces[0] = { ...traces[0], ...frame.data[0] };
     return true;
   }
+}
+
+// An axis of shares from 0 to 1, or of sums that are larger.
+function upTo(top) {
+  const tickvals = top > 1 ? Array.from({ length: Math.floor(top) + 1 }, (_, i) => i) : [0, 0.5, 1];
+  return { range: [0, top], tickvals };
 }
 
 export class TilesCell extends PlotCell {

@@ -1,6 +1,7 @@
 // The token strips of the linked view: one chip per character or piece, marked as the cursor moves.
 
 import { button, element } from "./dom.js";
+import { ranged, toggled } from "./together.js";
 
 const OF_SIDE = { source: "source", target: "step" };
 
@@ -34,7 +35,9 @@ export class Strips {
   chip(side, { text, first, last, gap, special, index, gloss, shade, title }) {
     const parts = [element("bdi", "lv-word", index ? [text, element("sub", "", index)] : text)];
     if (gloss) parts.push(glossed(gloss));
-    const node = button("lv-chip", parts, () => this.view.guard(() => this.clicked(side, first)), { tabindex: "-1" });
+    const clicked = (event) => this.view.guard(() => this.clicked(side, [first, last], event));
+    const node = button("lv-chip", parts, clicked, { tabindex: "-1" });
+    this.wire(node, side, [first, last]);
     if (shade !== undefined) darken(node, shade, title);
     node.classList.toggle("lv-gap", gap);
     node.classList.toggle("lv-special", special);
@@ -42,9 +45,42 @@ export class Strips {
     return node;
   }
 
+  // Dragging a mouse over tokens chooses them; a finger scrolls.
+  wire(node, side, chip) {
+    node.addEventListener("pointerdown", ({ pointerType, button: pressed, shiftKey, ctrlKey, metaKey }) => {
+      const plain = pointerType === "mouse" && !pressed && !shiftKey && !ctrlKey && !metaKey;
+      this.from = plain ? { side, chip } : null;
+    });
+    node.addEventListener("pointerenter", ({ buttons }) => this.view.guard(() => this.dragged(side, chip, buttons)));
+  }
+
+  dragged(side, [first, last], buttons) {
+    const { from } = this;
+    if (!(buttons & 1)) this.from = null;
+    if (!this.from || from.side !== side) return;
+    const on = first >= from.chip[0];
+    const [stays, to] = on ? [from.chip[0], last] : [from.chip[1], first];
+    this.view.outbox.choose(OF_SIDE[side], ranged([], stays, to), to);
+  }
+
+  // Shift goes on to a token, Control or Command takes it in or leaves it out.
+  extended(side, [first, last], shift) {
+    const { inbox, outbox } = this.view;
+    const axis = OF_SIDE[side];
+    const [tokens, at] = [inbox.chosen(axis), inbox.position(axis)];
+    const chip = ranged([], first, last);
+    const to = last < at ? first : last;
+    const chosen = shift ? ranged(tokens, at, to) : toggled(tokens, at, chip);
+    outbox.choose(axis, chosen, chosen.includes(to) ? to : chosen.at(-1));
+  }
+
   // A second click on the source token lets the source follow the step again.
-  clicked(side, token) {
+  clicked(side, [token, last], { shiftKey, ctrlKey, metaKey }) {
     const { view } = this;
+    if (shiftKey || ctrlKey || metaKey) {
+      this.extended(side, [token, last], shiftKey);
+      return;
+    }
     const again = view.inbox.at.source === token && view.inbox.spec.cursor === "step";
     if (side === "target") view.outbox.move({ step: token });
     else view.outbox.move({ source: again ? null : token });
@@ -54,11 +90,15 @@ export class Strips {
   follow() {
     for (const side of this.view.inbox.spec.strips) {
       const chips = this.chips[side];
-      const on = side === "source" && this.view.inbox.unmarked ? null : chips[this.view.inbox.position(OF_SIDE[side])];
+      const { inbox } = this.view;
+      const several = inbox.chosen(OF_SIDE[side]);
+      const one = side === "source" && inbox.unmarked ? [] : [inbox.position(OF_SIDE[side])];
+      const on = new Set((several.length ? several : one).map((token) => chips[token]));
+      const last = Math.max(inbox.at.step, ...inbox.chosen("step"));
       for (const [i, chip] of chips.entries()) {
-        chip.classList.toggle("lv-on", chip === on);
-        chip.setAttribute("aria-pressed", chip === on);
-        chip.classList.toggle("lv-later", side === "target" && i > this.view.inbox.at.step);
+        chip.classList.toggle("lv-on", on.has(chip));
+        chip.setAttribute("aria-pressed", on.has(chip));
+        chip.classList.toggle("lv-later", side === "target" && i > last);
       }
     }
   }

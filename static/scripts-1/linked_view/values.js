@@ -16,6 +16,13 @@ export function decode(values) {
   return values.dtype === "f4" ? new Float32Array(bytes.buffer) : bytes;
 }
 
+// A weight as a share of the full colour, from 0 to 1, on a scale of colours.
+export function strength(weight, scale) {
+  const clipped = Math.min(Math.max(weight, 0), 1);
+  if (scale === "log") return 1 + Math.log10(Math.max(clipped, 1e-3)) / 3;
+  return scale === "sqrt" ? Math.sqrt(clipped) : clipped;
+}
+
 // The largest positive weights, largest first, with the number and the sum of all others.
 export function strongest(entries, limit) {
   const sorted = entries.filter(({ weight }) => weight > 0).sort((one, other) => other.weight - one.weight);

@@ -230,7 +230,7 @@ class View {
     if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
     const claim = strips.claim?.step === this.inbox.at.step ? strips.claim.text : "";
     const noted = this.stage ? this.focus.noted() : "";
-    const limit = this.stage && this.focus.data?.limit;
+    const limit = this.stage && !this.inbox.several && this.focus.data?.limit;
     for (const text of [noted, claim, limit]) if (text) this.sentence.append(" ", element("span", "lv-claim", text));
     for (const cell of this.all()) cell.words(strips);
   }

@@ -5,6 +5,7 @@ import { unpacked } from "../living/data.js";
 import { Living, part } from "../living/shown.js";
 import { Writing } from "../engine/chips.js";
 import { button, element } from "../linked_view/dom.js";
+import { NONE } from "../linked_view/together.js";
 import { bytesOf } from "../linked_view/values.js";
 import { BrowserRun } from "./run.js";
 import { doubt, effect, together } from "./says.js";
@@ -165,7 +166,7 @@ class Live extends Living {
     this.number += 1;
     const { number, badge, writing } = this;
     this.run = new BrowserRun(this.stored, found, { number, badge, writing, off: this.page.off });
-    if (!same) this.at = { step: 0, source: null };
+    if (!same) this.at = { step: 0, source: null, chosen: NONE };
     this.at.step = Math.min(this.at.step, this.steps - 1);
     this.drawTiles("");
     const all = this.continues ? [found.text] : [this.text, found.text];

@@ -1,5 +1,6 @@
 // A run of a page: gives the linked view its feeds, and answers what the app's server answers there.
 
+import { NONE } from "../linked_view/together.js";
 import { feed, show } from "../linked_view/view.js";
 import { Heads } from "./heads.js";
 import { has, placeIn, written } from "./place.js";
@@ -17,7 +18,7 @@ export class Living {
     Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
     this.switches = new Switches(run, this.host, () => this.tell());
     this.heads = { ...run.place.heads };
-    this.at = { step: run.place.step, source: run.place.source };
+    this.at = { step: run.place.step, source: run.place.source, chosen: NONE };
     this.drawTiles(number);
   }
 
@@ -68,7 +69,7 @@ export class Living {
   join({ at, run, heads, switches }) {
     this.switches.measure = switches.measure;
     const alike = `${run.shown.strips.names.source}` === `${this.run.shown.strips.names.source}`;
-    this.at = { step: at.step, source: alike ? at.source : this.at.source };
+    this.at = { step: at.step, source: alike ? at.source : this.at.source, chosen: alike ? at.chosen : NONE };
     for (const [kind, head] of Object.entries(heads)) this.take(kind, head);
   }
 
@@ -116,9 +117,9 @@ export class Living {
   }
 
   // What the visitor did; the answer comes after the view has finished what it does.
-  hear({ step, source, seq, head, present }) {
+  hear({ step, source, chosen, seq, head, present }) {
     this.ack = seq;
-    this.at = { step, source };
+    this.at = { step, source, chosen };
     if (head) this.take(head[0], head.slice(1));
     if (present !== undefined && present !== this.present) this.fill(present);
     queueMicrotask(() => this.tell());

@@ -131,6 +131,14 @@ def test_the_cursor_is_ringed_and_the_rows_after_it_fade(head, cursor, now, boxe
         assert (later.y0, later.dy, later.opacity) == (now, 1, 0.25)
 
 
+def test_rows_that_are_looked_at_as_one_are_ringed_and_those_after_the_last_fade():
+    figure = marked(decoder_view(6), 2, together=(0, 2, 4))
+    boxes = [(box.y0, box.y1) for box in figure.layout.shapes]
+    assert boxes == [(-0.5, 0.5), (1.5, 2.5), (3.5, 4.5)]
+    later = [cells for cells in figure.data if cells.type == "heatmap"][1]
+    assert (later.y0, len(later.z)) == (5, 1)
+
+
 def test_the_legend_of_a_measure_has_its_ends_in_the_colours_of_their_strips():
     measure = Measure.of([[0.5, np.nan], [0.25, 1.0]])
     assert [text for text, _ in measure.legend] == ["0.25", "0.62", "1.00"]

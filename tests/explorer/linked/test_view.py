@@ -7,7 +7,14 @@ import pytest
 from head_views import view
 
 from explorer.lenses.words.reading import Reading, read_view
-from explorer.linked.view.events import Cursor, CursorRange, picked_candidate, picked_head, reduce
+from explorer.linked.view.events import (
+    Chosen,
+    Cursor,
+    CursorRange,
+    picked_candidate,
+    picked_head,
+    reduce,
+)
 from explorer.linked.view.feeds import is_off, map_feed, window_around
 from explorer.linked.view.strips import chips, direction, shaded
 from transformer import interventions as do
@@ -35,6 +42,28 @@ ESCAPED = ("&lt;b&gt;x", "&amp;amp;", "&#35;000001", "&lt;/s&gt;")
 )
 def test_an_event_of_this_run_moves_the_cursor_and_a_late_or_malformed_one_does_not(event, after):
     assert reduce(BEFORE, event, LIMITS) == after
+
+
+NO_CHOICES: tuple[object, ...] = (None, 3, "1", [0, 1], {}, {"steps": None}, {"steps": "01"})
+NO_POSITIONS: tuple[list[object], ...] = ([], [1], [1, 1], [-1, 9], [0, 2.0], [0, True], [0, "1"])
+
+
+@pytest.mark.parametrize(
+    ("told", "chosen"),
+    [
+        ({"steps": [3, 0, 3, 99, -1]}, Chosen(steps=(0, 3))),  # those that the text has, in order
+        ({"steps": [*range(50)]}, Chosen(steps=(0, 1, 2, 3, 4))),
+        ({"sources": [3, 2], "together": "sum"}, Chosen(sources=(2, 3), together="sum")),
+        ({"steps": [0, 1], "sources": [0, 3]}, Chosen((0, 1), (0, 3))),
+        *(({"steps": [0, 1], "together": how}, Chosen((0, 1))) for how in ("most", None, ["sum"])),
+        *(({"steps": positions}, Chosen()) for positions in NO_POSITIONS),
+        *((told, Chosen()) for told in NO_CHOICES),
+    ],
+)
+def test_an_event_chooses_several_tokens_of_the_text_and_one_alone_is_no_choice(told, chosen):
+    assert reduce(BEFORE, EVENT | {"chosen": told}, LIMITS).chosen == chosen
+    late = EVENT | {"chosen": told, "seq": 1}
+    assert reduce(BEFORE, late, LIMITS).chosen == Chosen()
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,7 @@ EXAMPLES = {
     "changes": ("ablate_cross_2_6_mean~choose_4_▁ist",),
     "off": ("1.hide_2~3.drop_3",),
     **dict.fromkeys(("words", "shares", "chat", "integrated", "play", "present"), ("yes",)),
+    **dict.fromkeys(("steps", "sources"), ("3-5.8", "1-4096", "2.4")),
 }
 """Values that are no text, no position, and neither one of a few nor within ends."""
 
@@ -107,6 +108,17 @@ def test_another_text_opens_at_its_first_sentence():
     assert changed(now, text="Three. Four.", sentence=1).sentence == 1
 
 
+def test_a_cursor_that_is_moved_is_at_one_token():
+    now = State(step=2, steps=(1, 2), source=4, sources=(3, 4), together="sum")
+    assert as_params(now) == {
+        **{"step": "3", "source": "5", "steps": "2-3", "sources": "4-5", "together": "sum"}
+    }
+    assert changed(now, step=3) == State(step=3, source=4, sources=(3, 4), together="sum")
+    assert changed(now, source=None) == State(step=2, steps=(1, 2), together="sum")
+    assert changed(now, step=3, steps=(2, 3)).steps == (2, 3)
+    assert changed(now, view="loss").steps == (1, 2)
+
+
 def test_a_value_of_one_page_is_left_there():
     now = changed(State(step=2, view="loss"), two=(0, 1), a=2.0, length=1.0)
     assert now.values(Build) == Build(two=(0, 1), a=2.0)
@@ -123,6 +135,7 @@ def test_a_value_of_one_page_is_left_there():
     ("name", "value", "held"),
     [
         *(("step", "-4", 0), ("step", "0", 0), ("step", "inf", 999_999), ("step", "2.9", 1)),
+        *(("steps", "2.2-4.3", (1, 2, 3)), ("steps", "9-7e9", tuple(range(8, 4_104)))),
         ("decode", "beam-900", "beam-8"),
         ("what_if", "temperature-0", ("temperature", 0.05)),
         *(("penalty", "-5", 0.0), ("draws", "400", 16), ("seed", "1e99", 2**31 - 1)),
@@ -136,6 +149,7 @@ def test_a_value_out_of_range_becomes_the_nearest(name: str, value: str, held: o
     ("name", "values"),
     {
         "step": ("nan", "abc", "", "1e"),
+        "steps": ("", "-", "3-", "-3", "5-3", "a", "1..2", "nan-4", "1.2;3"),
         "cross": ("3", "3.x", ".", "a.b", "nan.1"),
         "decode": ("beam-", "beam-x", "sample--1", "sample-1.5", "magic", "sample-²"),
         "pairs": ("1", "1-", "a-1", "1-1;2-2", "1-1,", "99999-1"),

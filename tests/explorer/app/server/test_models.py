@@ -72,11 +72,20 @@ def test_a_directory_is_a_model_by_its_place_its_config_and_a_name_that_an_addre
         if name.endswith("writer"):
             shutil.copy(WRITER, path)
     every = models.available()
-    kinds = models.available(), {name: every[name] for name in every if every[name].writes}
-    own = [
-        [name for name, model in kind.items() if tmp_path in model.path.parents] for kind in kinds
-    ]
-    assert own == [["mine", "positions/mine"], ["language/writer"]]
+    own = {name: model.task for name, model in every.items() if tmp_path in model.path.parents}
+    assert own == {
+        "mine": "translate",
+        "language/mine": "translate",
+        "language/writer": "continue",
+        "positions/mine": "translate",
+        "positions/writer": "continue",
+        "recurrent/writer": "continue",
+    }
+    assert "positions/mine" in models.twins()
+    assert not {"positions/writer", "recurrent/writer"} & {
+        *models.twins(),
+        *models.twins("recurrent"),
+    }
 
 
 FOREIGN = {
