@@ -1,5 +1,5 @@
-"""A model as a page that translates or continues texts: `python -m explorer live --model DIR --output
-live.html`."""
+"""A model as a page that translates or continues texts, in its reader's browser:
+`python -m explorer live --model DIR --output live.html`."""
 
 from transformer.commands.program import OutputFile
 from transformer.storage.files import write_atomically, write_together

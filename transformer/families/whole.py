@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer.families.family import Json
 from transformer.families.patterns import tries_for_ever
 from transformer.storage.files import MAX_TOKENIZER_BYTES, CheckpointError, check_vocabulary
 
@@ -177,11 +178,11 @@ class Whole:
             added = self._tokenizer.get_added_tokens_decoder().items()
             return [number for number, token in added if token.special]
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Json:
         """Its rules and pieces, as a ``tokenizer.json`` has them."""
         with self._answers():
             written = self._tokenizer.to_str()
-        values: dict[str, Any] = json.loads(written)
+        values: Json = json.loads(written)
         return values
 
     def id_of(self, piece: str) -> int | None:

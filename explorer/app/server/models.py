@@ -180,8 +180,9 @@ class ModelHandle(Source):
     def keeper(self) -> Keeper | None:
         """The other program that keeps it on this machine; None for a model of this app."""
         folder, _, rest = self.name.partition("/")
-        kept = is_gguf(self.path) and (":" in rest or "/" in rest)
-        return next((keeper for keeper in Keeper if kept and keeper.folder == folder), None)
+        if ":" not in rest and "/" not in rest:  # as no name in its list
+            return None
+        return next((keeper for keeper in Keeper if keeper.folder == folder), None)
 
     @property
     def title(self) -> str:
@@ -434,7 +435,9 @@ def unlisted() -> dict[str, str]:
             reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
         elif kinds:
             reasons[name] = _handle(name, path, changed(path)).problem
-    return reasons | {handle.name: handle.problem for handle in _of_other_programs() if handle.problem}
+    return reasons | {
+        handle.name: handle.problem for handle in _of_other_programs() if handle.problem
+    }
 
 
 def _weights_in(path: Path) -> set[str]:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from transformer import Translator
 from transformer.config import LanguageModelConfig, TransformerConfig
 from transformer.decoding import FREE
+from transformer.families.family import Json
 from transformer.families.whole import Whole
 from transformer.families.written import TypedPieces
 from transformer.requests import LENGTH
@@ -29,7 +29,6 @@ MOST_IN_A_FILE = 64_000_000
 _FOREIGN = "This page runs models as this package saves them; this one is of another family."
 _FLAGS = ("lstrip", "rstrip", "single_word")
 """What an added piece may ask for that no page does."""
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
