@@ -303,6 +303,8 @@ class Request:
             forced = plan.limit
         self.rules = plan.rules
         self.limit = plan.limit
+        # whether a text was to be continued by so many tokens, so that no end is missed
+        self.ends_early = self.reader.continues and options.get("max_length") is not None
         self.beam_size = plan.beam_size
         self.sample = plan.sample
         self.tree = plan.tree
@@ -550,7 +552,8 @@ class Request:
         table = {
             f"This text has {length:,} tokens: longer than any text in this model's training "
             f"({trained:,}).": 0 < trained < length,
-            f"The output was cut at {len(ids):,} tokens, so it is incomplete.": not end,
+            f"The output was cut at {len(ids):,} tokens, so it is incomplete.": not end
+            and not self.ends_early,
             "The model wrote an empty text.": end and free and not text,
             f"The output has {unknowns} <unk>, where the model wrote something that its vocabulary "
             "cannot spell.": free and unknown > 0,

@@ -49,9 +49,8 @@ def test_a_pointer_and_keys_over_the_picture_of_an_old_run_do_nothing(
     view = read_view(run.head("cross", 0, 0), Reading())
     links = [WeightLine(i, j, 0.5) for i in range(len(view.rows)) for j in range(len(view.columns))]
     axes = drawn_groups(view.query_tokens, Reading()), drawn_groups(view.key_tokens, Reading())
-    tokens = run.source_tokens, run.decoder_input_tokens, run.target_tokens
     made: list[dict[str, Any]] = [
-        {**strips_feed("old", *tokens), "name": "strips"},
+        {**strips_feed("old", run), "name": "strips"},
         {**map_feed("old", view), "acts": ["inside", "off"], "name": "map"},
         {**whole_feed("old", "cross", (view.weights, view.mask), axes), "name": "whole"},
         {**lines_feed("old", [view], [links], ""), "name": "lines"},

@@ -105,8 +105,8 @@ def roles_of(
     template: str, messages: Sequence[Message], tokens: Mapping[str, str], text: str
 ) -> list[str]:
     """For each character of a rendered text, whose turn it belongs to; "assistant" for what begins
-    the answer, and "" where turns cannot be told apart."""
-    roles = list[str]()
+    the answer, and "" for what the template says itself, or where turns cannot be told apart."""
+    roles = [""] * _before_turns(template, messages[0], tokens)
     for count, message in enumerate(messages, start=1):
         try:
             until = render(template, messages[:count], tokens, begins=False)
@@ -116,6 +116,22 @@ def roles_of(
             return [""] * len(text)
         roles += [message["role"]] * (len(until) - len(roles))
     return roles + ["assistant"] * (len(text) - len(roles))
+
+
+def _before_turns(template: str, first: Message, tokens: Mapping[str, str]) -> int:
+    """Number of characters that a template writes before the first turn by itself.
+
+    A turn that is said again later stands there without them.
+    """
+    talk: list[Message] = [first, {"role": "assistant", "content": "x"}]
+    try:
+        alone, before, after = (
+            render(template, turns, tokens, begins=False) for turns in ([first], talk, [*talk, first])
+        )
+    except ChatError:
+        return 0
+    again = after.removeprefix(before)
+    return len(alone) - len(again) if alone.endswith(again) else 0
 
 
 def _check(messages: Sequence[Message]) -> None:

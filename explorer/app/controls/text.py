@@ -7,10 +7,14 @@ import streamlit as st
 from explorer.figures.base import labels
 from explorer.figures.base.strips import Strip
 
+BREAK = "¶"
+
 
 def plain(text: str) -> str:
-    """Escapes Markdown and LaTeX, so that the visitor's text appears as typed."""
-    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in text)
+    """Escapes Markdown and LaTeX, so that the visitor's text appears as typed, with a sign for a
+    line break: a real one would end a sentence in bold."""
+    line = re.sub(r"\s*\n\s*", f" {BREAK} ", text.strip("\n"))
+    return "".join(f"\\{c}" if c in "\\`*_{}[]()#+-.!|~$:<>^&" else c for c in line)
 
 
 def refusal(error: Exception | str) -> str:

@@ -397,14 +397,10 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
         claim = {"step": claimed, "text": opened.example.claim.text}
     return strips_feed(
         opened.key,
-        translation.source_tokens,
-        translation.decoder_input_tokens,
-        translation.target_tokens,
+        translation,
         follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
         glosses=glosses,
         tour=tour,
         claim=claim,
-        sides=opened.sides,
-        n_given=opened.n_given,
         shades=strips.shades,
     )

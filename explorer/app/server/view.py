@@ -17,6 +17,8 @@ from explorer.linked.view.strips import (
     claim_step,
     glossed,
     meant,
+    n_given,
+    sides_of,
     tell,
 )
 from explorer.linked.view.wire import Gloss
@@ -66,16 +68,13 @@ class View:
 
     @property
     def sides(self) -> dict[str, str]:
-        """What the strips of tokens are called that the run has: a text that is continued is one."""
-        if "encoder" in self.translation.config.stacks:
-            return {"source": "source", "target": "target"}
-        return {"target": "text"}
+        """What the strips of tokens are called that the run has."""
+        return sides_of(self.translation)
 
     @property
     def n_given(self) -> int:
         """How many tokens of the output a prompt gave; none of a run whose output was read."""
-        run = self.translation
-        return 0 if run.method == "forced" else run.n_given
+        return n_given(self.translation)
 
     def tokens(self, candidates: bool = False) -> list[str]:
         """The pieces of the run, with those that were candidates or without."""

@@ -21,7 +21,7 @@ from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from explorer.linked.living.known import Known, why_not
 from explorer.linked.view.home import HOME, TOUR, next_feed
-from explorer.linked.view.strips import SIDES, claim_step, glossed, meant, strips_feed, tell
+from explorer.linked.view.strips import claim_step, glossed, meant, strips_feed, tell
 from explorer.linked.view.wire import Stop
 from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
@@ -319,13 +319,9 @@ def _content(
     ]
     strips = strips_feed(
         run.model,
-        run.source_tokens,
-        run.decoder_input_tokens,
-        run.target_tokens,
+        run,
         glosses=glosses,
         tour=tour,
-        sides=SIDES if run.source_tokens else {**SIDES, "target": "text"},
-        n_given=getattr(run, "n_given", 0),  # of a prompt
     )
     return {
         "spec": {

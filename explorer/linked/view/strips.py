@@ -52,8 +52,27 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
     ]
 
 
-SIDES = {"source": "source", "target": "target"}
-"""The usual names of the strips."""
+def sides_of(run: Translation) -> dict[str, str]:
+    """What the strips of a run are called by side: a text that is continued is one."""
+    if "encoder" in run.config.stacks:
+        return {"source": "source", "target": "target"}
+    return {"target": "text"}
+
+
+def n_given(run: Translation) -> int:
+    """How many tokens of the output a prompt gave; none of a run whose output was read."""
+    return 0 if run.method == "forced" else run.n_given
+
+
+def with_roles(chips: Sequence[Chip], roles: Sequence[str]) -> list[Chip]:
+    """Chips with who said them, where another begins; `roles` are those of the tokens."""
+    before = ""
+    named = list[Chip]()
+    for chip in chips:
+        role = roles[chip["first"]] if chip["first"] < len(roles) else before
+        named.append({**chip, "role": role} if role != before else chip)
+        before = role
+    return named
 
 
 def shaded(chips: Sequence[Chip], shades: Sequence[Shade]) -> list[Chip]:
@@ -74,28 +93,32 @@ def _shaded(chip: Chip, shades: Sequence[Shade]) -> Chip:
 
 def strips_feed(
     trace: str,
-    source: Sequence[str],
-    reads: Sequence[str],
-    predicts: Sequence[str],
+    run: Translation,
     *,
     follow: Sequence[int] = (),
     glosses: Mapping[int, Gloss] | None = None,
     tour: Sequence[Stop] = (),
     claim: StepClaim | None = None,
-    sides: Mapping[str, str] = SIDES,
-    n_given: int = 0,
     shades: Sequence[Shade] = (),
 ) -> StripsFeed:
-    """The strips: source and target chips, and the token names used in titles."""
-    target = chips(predicts, glosses)
+    """The strips: source and target chips, and the token names used in titles.
+
+    What a text begins with is read, and no step: it stands before the chips, unless it is the
+    model's start token.
+    """
+    source = run.source_tokens
+    reads = run.decoder_input_tokens
+    predicts = run.target_tokens
+    target = with_roles(chips(predicts, glosses), run.roles[1:])
     return {
         "draw": "strips",
         "trace": trace,
         "steps": len(predicts),
         "source": chips(source),
         "target": shaded(target, shades) if shades else target,
-        "sides": dict(sides),
-        "given": n_given,
+        "sides": sides_of(run),
+        "begins": "" if run.config.starts_with_token else labels.pieces(reads[:1])[0],
+        "given": n_given(run),
         "direction": {"source": direction(source), "target": direction(predicts)},
         "names": {
             "source": [captions.quote(token) for token in source],

@@ -214,6 +214,7 @@ class Chip(TypedDict):
     gloss: Gloss | None
     shade: NotRequired[float]
     title: NotRequired[str]
+    role: NotRequired[str]  # who says it, where a turn of a conversation begins
 
 
 class Stop(TypedDict):
@@ -254,6 +255,7 @@ class StripsFeed(_Feed):
     source: list[Chip]
     target: list[Chip]
     sides: Mapping[str, str]  # the names of the strips
+    begins: str  # what a text begins with, if that is read and no step; else empty
     given: int  # how many tokens were given, of a prompt
     direction: Directions
     names: TokenNames

@@ -232,6 +232,7 @@ export interface Chip {
   gloss: Gloss | null;
   shade?: number;
   title?: string;
+  role?: string;
 }
 
 export interface Directions {
@@ -264,6 +265,7 @@ export interface StripsFeed {
   source: Chip[];
   target: Chip[];
   sides: Record<string, string>;
+  begins: string;
   given: number;
   direction: Directions;
   names: TokenNames;

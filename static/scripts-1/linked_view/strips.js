@@ -23,8 +23,12 @@ export class Strips {
   strip(side, strips) {
     const name = strips.sides[side];
     const look = { role: "group", "aria-label": `${name} tokens`, dir: strips.direction[side] };
-    const parts = [element("span", "lv-side", name), ...strips[side].map((chip) => this.chip(side, chip))];
-    const line = element("div", `lv-strip lv-strip-${side}`, parts, look);
+    const line = element("div", `lv-strip lv-strip-${side}`, [element("span", "lv-side", name)], look);
+    if (side === "target" && strips.begins) line.append(beginning(strips.begins));
+    for (const chip of strips[side]) {
+      if (chip.role) line.append(element("span", "lv-role", chip.role));
+      line.append(this.chip(side, chip));
+    }
     if (side === "target") {
       for (const chip of this.chips.target.slice(0, strips.given)) give(chip);
       if (strips.glossed) line.append(element("span", "lv-glossed", strips.glossed));
@@ -111,6 +115,13 @@ export class Strips {
       for (const chip of chips) chip.classList.toggle("lv-hovered", under.has(chip));
     }
   }
+}
+
+// What a text begins with: it is read before the first step, so no cursor stands on it.
+function beginning(text) {
+  const node = element("span", "lv-chip lv-gap lv-given", [element("bdi", "lv-word", text)]);
+  node.title = "read before the first step";
+  return node;
 }
 
 // Marks a token that was given to the model, and not written by it.

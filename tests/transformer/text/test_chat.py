@@ -69,7 +69,9 @@ def test_each_letter_belongs_to_the_turn_in_which_it_stands(template: str) -> No
     assert len(roles) == len(text)
     turns = [role for role, _ in groupby(roles)]
     answer = ["assistant"] if template != INST else []
-    assert turns == ["user", "assistant", "user", *answer]
+    assert turns == ["", "user", "assistant", "user", *answer]
+    if "You help" in text:  # the template's own sentence is nobody's turn
+        assert roles[text.index("You help")] == ""
     for word, role in (("Hi", "user"), ("Hello", "assistant"), ("now?", "user")):
         assert roles[text.index(word)] == role
 

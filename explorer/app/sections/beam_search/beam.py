@@ -62,7 +62,13 @@ Text = Callable[[Sequence[int]], str]
 
 def show(opened: View, now: State) -> None:
     values = now.values(BeamSearch)
-    rules, text = opened.source.load().rules, opened.source.load().text
+    model = opened.source.load()
+    rules = model.rules
+    start_id = opened.translation.start_id
+
+    def text(ids: Sequence[int]) -> str:
+        return model.text(model.whole(ids, start_id)).strip()
+
     most = int(Bounds.from_environment().beam)
     beam = min(rules.beam_size if rules.beam_size > 1 else USUAL_BEAM, most)
     if now.decode.startswith(BEAM):

@@ -1,5 +1,6 @@
 """The steps of "Inside a head": functions from the query at the cursor to what is drawn of it."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from explorer.figures.base.labels import percent
 from explorer.figures.base.strips import Strip, largest, matrices_spec
 from explorer.figures.pages.inside import LedgerRow, lecture_keys, lecture_spec, ledger_spec
 from explorer.lenses.inside.inside import ProductSpread
+from transformer.encodings import rotary_frequencies
 
 SUMMED = r"OUTPUT = \sum_j WEIGHT_j\, v_j"
 NARROWEST = 600  # px below which the numbers of the calculation would run into each other
@@ -129,17 +131,45 @@ def _projections_text(look: Look) -> str:
     origin = "are computed from the same layer's input"
     if look.kind == "cross":
         origin = "come from the encoder's output (the paper calls it memory)"
+    width = f" ({d_model} ÷ {heads} heads)" if d_k * heads == d_model else ""
     text = (
         f"At {place}, the residual stream holds {d_model} numbers. The head reads them "
         f"{_reading(look)} and calls them {symbols.x}. Keys and values {origin}: every key has one "
         f"vector {symbols.source}, here that of {look.key_name}.\n\n"
-        f"Three matrices of this head lead from {d_model} numbers to {d_k} ({d_model} ÷ {heads} "
-        "heads). The query q says what this position asks for, the key k what a position can be "
+        f"Three matrices of this head lead from {d_model} numbers to {d_k}{width}. "
+        "The query q says what this position asks for, the key k what a position can be "
         "found by, the value v what it hands over."
     )
-    if look.inside.rotates:
-        text += " The positional encoding then turns q and k by their positions."
-    return text
+    return text + _shared_keys(look) + _turned(look)
+
+
+def _shared_keys(look: Look) -> str:
+    """Which heads read the same keys and values, as a sentence more; empty if each has its own."""
+    config = look.opened.translation.config
+    if config.n_key_heads is None:
+        return ""
+    group = config.n_heads // config.n_key_heads
+    key_head = look.view.head // group
+    heads = f"Heads {labels.count(key_head * group)} to {labels.count(key_head * group + group - 1)}"
+    if group == 1:
+        return ""
+    return f" {heads} read the same keys and values: key head {labels.count(key_head)}."
+
+
+def _turned(look: Look) -> str:
+    """By how much the positional encoding turns q and k apart, as a sentence more."""
+    if not look.inside.rotates:
+        return ""
+    config = look.opened.translation.config
+    distance = look.inside.row - look.key
+    turns = rotary_frequencies(config.rotary, config.rotary.width or config.d_head)
+    first, last = (math.degrees(abs(distance) * float(turns[i])) for i in (0, -1))
+    return (
+        " The positional encoding then turns each pair of their numbers by an angle that grows "
+        f"with the position. {labels.counted(abs(distance), 'token')} apart, the first pair of q "
+        f"and that of k are turned {labels.number(first, '.1f')}° apart, the last pair "
+        f"{labels.number(last, '.2g')}°."
+    )
 
 
 def _reading(look: Look) -> str:

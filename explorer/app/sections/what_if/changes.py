@@ -146,7 +146,8 @@ def _others(opened: View) -> None:
     group = st.segmented_control(label, list(GROUPS), width="stretch", key="what-if.group")
     if group is None:
         return
-    sorts: dict[int, Sort] = dict(enumerate(GROUPS[group]))
+    fitting = [sort for sort in GROUPS[group] if sort.side in opened.sides]
+    sorts: dict[int, Sort] = dict(enumerate(fitting))
     change, problem, target = None, None, opened.run_key.target
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
         sort = sorts[one("Change", {i: sort.label for i, sort in sorts.items()}, 290)]

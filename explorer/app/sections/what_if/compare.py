@@ -15,12 +15,12 @@ from explorer.app.sections.what_if.sides import (
     CELLS,
     Side,
     against_of,
+    comparable,
     first_value,
     notes,
     sides,
     usual_text,
 )
-from explorer.app.server import models
 from explorer.app.server.view import View
 from explorer.figures import heatmap
 from explorer.figures.base import captions, labels
@@ -45,7 +45,7 @@ MODES = {
     "uniform": "uniform attention (a control)",
     "untrained": "an untrained twin (a control)",
     "head": "another head",
-    "forced": "a translation of your own",
+    "forced": "an output of your own",
     "sentence": "another sentence",
     "model": "another model",
 }
@@ -123,7 +123,7 @@ def controls(opened: View, now: State, kind: str) -> None:
                 **control,
             )
         elif mode in ("head", "model"):
-            choices: dict[Detail, str] = {model: model for model in models.available()}
+            choices: dict[Detail, str] = {model: model for model in comparable(kind)}
             if mode == "head":
                 n_layers, n_heads = opened.source.sizes[kind]
                 heads = itertools.product(range(n_layers), range(n_heads))

@@ -16,6 +16,7 @@ from explorer.app.address import session
 from explorer.app.address.page_values import Maps
 from explorer.app.controls.options import numbered
 from explorer.app.server import runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
@@ -40,6 +41,7 @@ class Sort(NamedTuple):
     # not
     choose: Callable[[View], Intervention | None]
     says: str  # what it does, in one sentence
+    side: str = "target"  # the strip of tokens that a run must have for it
 
 
 def one(label: str, names: Mapping[V, str], width: int = 180, first: V | None = None) -> V:
@@ -75,7 +77,7 @@ def tokens_of(run: Translation, kind: str) -> tuple[list[str], list[str]]:
 
 def _kind(opened: View, _context: FieldContext) -> str:
     names = {str(kind): KIND_NAMES[kind] for kind in opened.kinds[::-1]}
-    return one("Attention", names, 230, session.current().kind or "cross")
+    return one("Attention", names, 230, opened.source.kind(session.current().kind))
 
 
 def _layer(opened: View, context: FieldContext) -> int:
@@ -114,6 +116,11 @@ def _sublayer(opened: View, context: FieldContext) -> str:
     return one("Sub-layer", {name: PARTS[name] for name in parts}, 220)
 
 
+def _side(opened: View, _context: FieldContext) -> str:
+    stacks = opened.translation.config.stacks
+    return one("Side", {side: side for side in stacks}, 130)
+
+
 CONTROLS: dict[str, Callable[[View, FieldContext], object]] = {
     "kind": _kind,
     "layer": _layer,
@@ -123,9 +130,7 @@ CONTROLS: dict[str, Callable[[View, FieldContext], object]] = {
     "factor": lambda _opened, _given: number("Output times", 2.0, -100.0, 100.0, 0.5),
     "temperature": lambda _opened, _given: number("Temperature", 2.0, 0.001, 1000.0, 0.5),
     "position": lambda opened, _given: one("Source token", _typed(opened)),
-    "side": lambda _opened, _given: one(
-        "Side", {side: side for side in ("encoder", "decoder")}, 130
-    ),
+    "side": _side,
     "sublayer": _sublayer,
 }
 """What asks for a field."""
@@ -288,12 +293,13 @@ def patch(opened: View) -> Intervention | None:
     asked = st.text_input(
         "The other sentence", placeholder="The dog is …", max_chars=LONGEST, width=320
     )
-    _, name, fields = PLACES[one("Put in", {place: PLACES[place][0] for place in PLACES}, 240)]
+    known = [place for place in PLACES if place != "output" or "source" in opened.sides]
+    _, name, fields = PLACES[one("Put in", {place: PLACES[place][0] for place in known}, 240)]
     place = name(*ask(opened, *fields).values())
-    if not (typed := clean(asked).strip()):
+    if not clean(asked).strip():
         return None
-    text = opened.source.addressed(typed, session.current().language)
-    second_run = runs.translate(replace(opened.run_key, text=text, target=None, changes=()))
+    unchanged_state = replace(session.current(), target=None, changes=())
+    second_run = runs.translate(RunKey.of(unchanged_state, opened.source, asked))
     side: Side = "encoder" if place.startswith("encoder") else "decoder"
     here = opened.translation.tokens(side)
     there = second_run.tokens(side)
@@ -329,9 +335,17 @@ def _aligned(
 
 GROUPS = {
     "Tokens": (
-        Sort("another source token", edit, "The encoder reads another token at this place."),
         Sort(
-            "leave out a source token", form(do.drop_source), "The encoder never reads this token."
+            "another source token",
+            edit,
+            "The encoder reads another token at this place.",
+            side="source",
+        ),
+        Sort(
+            "leave out a source token",
+            form(do.drop_source),
+            "The encoder never reads this token.",
+            side="source",
         ),
         Sort(
             "choose the token of a step",

@@ -93,7 +93,8 @@ def outcome(both: RunDifference) -> str:
     """
     tokens = both.base.target_tokens, both.changed.target_tokens
     base, new = (
-        "".join(_piece(tokens, pair, side) for pair in both.target).strip() or plain(run.text)
+        "".join(_piece(tokens, pair, side) for pair in both.target).replace("****", "").strip()
+        or plain(run.text)
         for side, run in enumerate((both.base, both.changed))
     )
     if both.changed.method == "forced":
@@ -122,7 +123,7 @@ def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
     piece = (one, after)[side]
     if piece is None or words.is_special(piece):
         return ""
-    word = piece.removeprefix(SPACE)
+    word = words.readable(piece) if words.in_bytes(piece) else piece.removeprefix(SPACE)
     bare = plain(word)
     join = "" if word.isalnum() else JOIN
     return " " * piece.startswith(SPACE) + (

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from explorer.app.address import State
+from explorer.app.address import State, session
 from explorer.app.address.page_values import Against, Comparison, Detail
 from explorer.app.maps.looking import HeadSelection, looks_of
 from explorer.app.server import models, per_run, runs
@@ -14,6 +14,7 @@ from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import fitting
 from explorer.app.shell.changed import written_by
+from explorer.app.shell.needs import has
 from explorer.figures.base import labels
 from explorer.lenses.what_if.two_runs import Map
 from explorer.lenses.words.reading import Reading, ReadView, read_tokens
@@ -71,10 +72,15 @@ def first_value(opened: View, kind: str, head: Head, mode: str) -> Detail:
             return layer, (number + 1) % opened.source.sizes[kind][1]
         case "model":
             name = opened.run_key.model
-            names = list(models.available())
+            names = comparable(kind)
             return next((other for other in names if other != name), name if names else None)
         case _:
             return None
+
+
+def comparable(kind: str) -> list[str]:
+    """The models that have a kind of attention."""
+    return [name for name, source in models.available().items() if has(source, kind)]
 
 
 def against_of(opened: View, now: State) -> Against:
@@ -101,8 +107,8 @@ def second_side(first: Side, mode: str, value: Detail, text: str | None) -> tupl
             twin = View(run_key, per_run.untrained(opened, seed), None)
             name = f"untrained twin, seed {seed}"
             return f"{run_key.model}, trained", Side(name, replace(look, opened=twin))
-        case "model", str() as model if model in models.available():
-            other_key = replace(run_key, source=models.find(model))
+        case "model", str() as model if model in comparable(look.kind):
+            other_key = RunKey.of(session.current(), models.find(model), run_key.text)
             return run_key.model, _other_run(look, other_key, model)
         case "model", _:
             raise ValueError(
@@ -110,13 +116,13 @@ def second_side(first: Side, mode: str, value: Detail, text: str | None) -> tupl
             )
         case "unchanged", _:
             return "changed", _other_run(look, replace(run_key, changes=()), AS_IT_IS)
-    typed = clean(text or usual_text(opened, mode))
+    typed = text or usual_text(opened, mode)
     if mode == "forced":
         forced = _other_run(
-            look, replace(run_key, target=typed), f"your {written_by(opened.translation)}"
+            look, replace(run_key, target=clean(typed)), f"your {written_by(opened.translation)}"
         )
         return opened.translation.method, forced
-    other_key = replace(run_key, text=typed, target=None)
+    other_key = RunKey.of(replace(session.current(), target=None), opened.source, typed)
     return "your sentence", _other_run(look, other_key, "the other sentence")
 
 
@@ -134,7 +140,7 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
     name, second = second_side(Side("", look), mode, value, now.values(Comparison).other)
     words = (
         mode == "model"
-        and opened.translation.source_tokens != second.look.opened.translation.source_tokens
+        and look.tokens != second.look.tokens
     )
     looks = (replace(chosen, reading=Reading(words)) for chosen in (look, second.look))
     return Side(name, next(looks)), replace(second, look=next(looks))
@@ -154,7 +160,7 @@ def notes(opened: View, now: State, other: HeadSelection) -> Iterator[str]:
         yield "A and B are the same output."
     elif mode == "model" and value == opened.run_key.model:
         yield "A and B are the same model, so nothing can differ."
-    elif mode == "sentence" and run.source_text == main_run.source_text:
+    elif mode == "sentence" and other.opened.run_key.text == opened.run_key.text:
         yield "A and B are the same sentence."
     elif mode == "unchanged" and not now.changes:
         yield "Nothing is changed, so A and B are the same run."
