@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import waiting
+from decoder_models import write_decoder
 
 from explorer.__main__ import main
 from explorer.linked.live.page import live
@@ -131,6 +132,11 @@ def test_what_cannot_be_translated_is_refused_and_what_is_there_stays(
     assert tab.locator("#view script, #view img, #texts img, #texts script").count() == 0
 
 
+def ask_to_continue(visitor: Visitor, text: str) -> None:
+    visitor.page.get_by_label("Text to continue").fill(text)
+    visitor.page.keyboard.press("Enter")
+
+
 LANGUAGE_MODEL = ROOT / "assets/models/language/lm-en"
 
 
@@ -146,8 +152,7 @@ def test_a_typed_text_is_continued_here_as_python_continues_it(
     assert re.search(r"✓ compared: .* with 8 runs .* weights \d\.\de-\d, log p \d\.\de-\d", told)
     model = load_language_model(LANGUAGE_MODEL, "cpu")
     run = model.generate("Tom and Mary have")
-    tab.get_by_label("Text to continue").fill("Tom and Mary have")
-    tab.keyboard.press("Enter")
+    ask_to_continue(visitor, "Tom and Mary have")
     shows(visitor, run.text)
     assert tab.locator("#texts p").count() == 1
     assert visitor.count() == f"step 1 of {len(run.steps)}"
@@ -165,12 +170,31 @@ def test_a_typed_text_is_continued_here_as_python_continues_it(
     stays = "The text stays the same."
     wanted = stays if changed.text == run.text else says
     assert tab.inner_text("#changes").endswith(wanted)
-    tab.get_by_label("Text to continue").fill("")
-    tab.keyboard.press("Enter")
+    ask_to_continue(visitor, "")
     shows(visitor, model.generate("").text)
-    tab.get_by_label("Text to continue").fill("two " * 200)
-    tab.keyboard.press("Enter")
+    ask_to_continue(visitor, "two " * 200)
     waiting.until(lambda: "this page takes at most 128" in tab.inner_text("#status"))
+
+
+def test_a_decoder_of_another_family_continues_what_is_typed_line_breaks_too(
+    opened: Open, tmp_path: Path
+) -> None:
+    directory = tmp_path / "gpt2"
+    directory.mkdir()
+    write_decoder(directory, "GPT-2")
+    path = tmp_path / "live.html"
+    path.write_text(live(directory, ["the old\n\nhouse"]), encoding="utf-8")
+    visitor = opened(path.as_uri(), ready=COMPARED)
+    tab = visitor.page
+    assert "✓ compared" in tab.inner_text("#digest")
+    assert "rounded to 8 bits" in tab.inner_text("#about")
+    assert tab.locator("#texts p").inner_text().startswith("the old\n\nhouse")
+    ask_to_continue(visitor, "two dogs<|turn|> ")
+    waiting.until(lambda: "two dogs" in tab.inner_text("#texts"))
+    visitor.ready()
+    assert "<|turn|>" in visitor.chips("target")
+    ask_to_continue(visitor, "")
+    waiting.until(lambda: "no start token; type a word" in tab.inner_text("#status"))
 
 
 HELD = """

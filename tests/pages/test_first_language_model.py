@@ -1,5 +1,6 @@
 """A first-time reader gets a real language model with one click, or is told the command."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from waiting import until
 
 from explorer.app.server import hub_models, models
 from explorer.app.server.hub_models import Suggested
+from explorer.app.shell import hub_picker
 from transformer.hub.settings import HOSTED_VARIABLE, Hub
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,6 +74,18 @@ def test_one_click_brings_it_and_opens_it_and_the_offer_goes() -> None:
     until(lambda: picked(at.run()) == NAME)
     assert not at.exception
     assert LABEL not in [button.label for button in at.button]
+
+
+def test_a_large_one_among_one_s_own_models_ends_the_offer(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "models"
+    shutil.copytree(original, own / "language" / "mine")
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(own))
+    known = models.available().values()
+    assert [model.name for model in known if hub_picker.is_real(model)] == []
+    monkeypatch.setattr(hub_picker, "LARGE", 1_000)
+    assert [model.name for model in known if hub_picker.is_real(model)] == ["language/mine"]
 
 
 def test_without_a_network_the_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,10 +32,11 @@ def models(
 ) -> int:
     """List the models of folders, or of this machine, with their size and the memory they need."""
     free = free_bytes()
-    for title, found in map(_of_folder, folders) if folders else _on_this_machine():
-        if found and not json_lines:
+    groups = map(_of_folder, folders) if folders else _on_this_machine()
+    for title, paths in groups:
+        if paths and not json_lines:
             print(f"{title}:")
-        for name, path in found:
+        for name, path in paths:
             values = _described(name, path) | {"found": title}
             line = json.dumps(values, ensure_ascii=False) if json_lines else _line(values, free)
             print(line, flush=True)
@@ -48,10 +49,10 @@ def _on_this_machine() -> Iterator[Group]:
     """The models that commands and the app find by themselves."""
     yield "Bundled", [(str(path), path) for path in _in(BUNDLED)]
     yield "In models", [(str(path), path) for path in _in(Path("models"))]
-    kept = dict[str, list[tuple[str, Path]]]()
+    by_keeper = dict[str, list[tuple[str, Path]]]()
     for model in kept_models():
-        kept.setdefault(model.keeper, []).append((model.title, model.path))
-    yield from kept.items()
+        by_keeper.setdefault(model.keeper, []).append((model.title, model.path))
+    yield from by_keeper.items()
     snapshots = [(snapshot.title, snapshot.directory) for snapshot in cached_models()]
     yield "Cache of the Hub", snapshots
 

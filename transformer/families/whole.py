@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer.families.family import Json
 from transformer.families.patterns import tries_for_ever
 from transformer.storage.files import MAX_TOKENIZER_BYTES, CheckpointError, check_vocabulary
 
@@ -176,6 +177,13 @@ class Whole:
         with self._answers():
             added = self._tokenizer.get_added_tokens_decoder().items()
             return [number for number, token in added if token.special]
+
+    def described(self) -> Json:
+        """Its rules and pieces, as a ``tokenizer.json`` has them."""
+        with self._answers():
+            written = self._tokenizer.to_str()
+        values: Json = json.loads(written)
+        return values
 
     def id_of(self, piece: str) -> int | None:
         """The id of a piece; None if there is no such piece."""

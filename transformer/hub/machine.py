@@ -62,11 +62,11 @@ class KeptModel:
 
 def kept_models() -> tuple[KeptModel, ...]:
     """The models of other programs, by program and name."""
-    kept = [
-        *ollama_models(*_ollama_folders()),
-        *lm_studio_models(*map(_expanded, LM_STUDIO_FOLDERS)),
-    ]
-    by_name = {model.name: model for model in reversed(kept)}  # the first of a name stays
+    ollama = ollama_models(*_ollama_folders())
+    lm_studio = lm_studio_models(*map(_expanded, LM_STUDIO_FOLDERS))
+    by_name = dict[str, KeptModel]()
+    for model in (*ollama, *lm_studio):
+        by_name.setdefault(model.name, model)
     return tuple(sorted(by_name.values(), key=lambda model: (model.keeper, model.name)))
 
 
@@ -136,8 +136,9 @@ def lm_studio_models(*folders: Path) -> Iterator[KeptModel]:
     for folder in folders:
         for path in _files(folder, f"*/*/*{GGUF_SUFFIX}"):
             title = path.relative_to(folder).as_posix().removesuffix(GGUF_SUFFIX)
-            whole = not _LATER_PART.search(path.name) and not path.name.startswith(_PROJECTOR)
-            if whole and title.isprintable() and _is_gguf(path):
+            first = not _LATER_PART.search(path.name)
+            writes = not path.name.startswith(_PROJECTOR)
+            if first and writes and title.isprintable() and _is_gguf(path):
                 yield KeptModel(
                     name=f"{Keeper.LM_STUDIO.folder}/{title}",
                     title=path.name.removesuffix(GGUF_SUFFIX),

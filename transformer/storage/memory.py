@@ -40,8 +40,8 @@ def free_bytes() -> int | None:
     if limit.isdigit() and used.isdigit():
         # the system takes back what it keeps of files as soon as somebody needs the memory
         cached = re.search(r"^inactive_file (\d+)", _read(_GROUP / "memory.stat"), re.MULTILINE)
-        kept = 0 if cached is None else int(cached[1])
-        free.append(max(int(limit) - int(used) + kept, 0))
+        returned = int(cached[1]) if cached else 0
+        free.append(max(int(limit) - int(used) + returned, 0))
     return min(free, default=None)
 
 

@@ -152,7 +152,7 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
 def _does_in_a_browser(model: transformer.Translator, path: Path) -> str:
     """What a model does in a page by itself, such as "translates"; empty if no browser can run
     it."""
-    from explorer.linked.live.page import why_not  # PyTorch is there, as the model is
+    from explorer.linked.live.carried import why_not  # PyTorch is there, as the model is
 
     if why_not(model, path):
         return ""

@@ -143,10 +143,12 @@ def ask(name: str, again: bool = False) -> None:
 def take(name: str) -> None:
     """Looks a model up and begins its download at once; what is wrong stands in the form."""
     ask(name, again=True)
-    asked = question()
-    asked.look()
-    if asked.offer is not None and needed_bytes(asked.offer.config) <= memory.available():
-        asked.fetch()
+    download = question()
+    download.look()
+    if download.offer is None:
+        return
+    if needed_bytes(download.offer.config) <= memory.available():
+        download.fetch()
 
 
 def suggest(name: str) -> None:

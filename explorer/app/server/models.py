@@ -180,8 +180,9 @@ class ModelHandle(Source):
     def keeper(self) -> Keeper | None:
         """The other program that keeps it on this machine; None for a model of this app."""
         folder, _, rest = self.name.partition("/")
-        kept = is_gguf(self.path) and (":" in rest or "/" in rest)
-        return next((keeper for keeper in Keeper if kept and keeper.folder == folder), None)
+        if ":" not in rest and "/" not in rest:  # as no name in its list
+            return None
+        return next((keeper for keeper in Keeper if keeper.folder == folder), None)
 
     @property
     def title(self) -> str:

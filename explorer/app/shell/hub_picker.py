@@ -9,7 +9,7 @@ from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
 from explorer.app.server import hub_models, memory
 from explorer.app.server.hub_models import HubQuestion
-from explorer.app.server.models import BUNDLED, ModelHandle, own_models
+from explorer.app.server.models import BUNDLED, LARGE, ModelHandle, own_models
 from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub, is_hosted, pasted_name
@@ -33,10 +33,8 @@ def draw(take: Take) -> None:
 def suggest_language_model(known: Iterable[ModelHandle]) -> None:
     """Offers a real language model, until there is one beside those of this project: one click, or
     the command that brings it."""
-    own = (BUNDLED, own_models())
-    others = [model for model in known if not {*own} & {*model.path.parents}]
     model = hub_models.LANGUAGE_MODEL
-    if hub_models.question().download or any(other.task == "continue" for other in others):
+    if hub_models.question().download or any(map(is_real, known)):
         return
     sizes = f"{size(model.download)} to download, {model.licence}"
     if hub_models.closed() is None and Hub.from_environment().allows(model.name):
@@ -54,6 +52,14 @@ def suggest_language_model(known: Iterable[ModelHandle]) -> None:
             f"A real language model ({sizes}): `python -m transformer pull {model.name}`, on a "
             "machine with a network, brings it."
         )
+
+
+def is_real(model: ModelHandle) -> bool:
+    """Whether a model continues texts, and is neither bundled nor a small one that was trained
+    here."""
+    folders = {*model.path.parents}
+    small = own_models() in folders and model.needs < LARGE
+    return BUNDLED not in folders and not small and model.task == "continue"
 
 
 def _take(name: str) -> None:

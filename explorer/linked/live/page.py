@@ -6,118 +6,212 @@ import html
 import json
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import dataclass
 from functools import cache
+from itertools import starmap
 from pathlib import Path
+from typing import Self
 
 from explorer.linked import served
+from explorer.linked.live.carried import (
+    WEIGHTS,
+    Carried,
+    browser_config,
+    carried,
+    content_of,
+    why_not,
+)
 from explorer.linked.living import scripts
 from explorer.linked.living.known import Known
 from explorer.linked.living.page import POLICY, safe, side, version
 from explorer.linked.view.strips import Example, read_examples
 from transformer import Translation, Translator, load_language_model, load_translator
-from transformer.config import LanguageModelConfig, TransformerConfig
-from transformer.decoding import FREE
+from transformer.config import LanguageModelConfig
 from transformer.families.registry import config_in
-from transformer.requests import LENGTH
 from transformer.storage.description import EXAMPLES_FILE, read_card, read_header
 from transformer.storage.files import CheckpointError
 from transformer.text import typed, words
-from transformer.text.tokenizer import Tokenizer
 from transformer.training.stated import stated
 from transformer.training.toys import toy_data
 
-WEIGHTS, PIECES = "model.safetensors", "tokenizer.model"
 MOST = 128
 """Most tokens a side of what the page translates."""
 REFERENCES = 8
 """Runs of the Python package that the page repeats."""
 ENTRY, ENGINE = "live/live.js", "engine/engine.js"
+INDEX = "index.html"
 _CARD = '<details class="live-card"><summary>The card of the model</summary><pre>{}</pre></details>'
 _OFF = ", {name} is off: its output is 0, so these weights reach nothing."
-_BEGINNINGS = (
-    "The old house",
-    "She gave her brother a book",
-    "I have never seen",
-    "Where did you",
-    "We will meet at the station",
-    "Tom has a dog and Mary has",
-    "Nobody knows why",
-    "If you want to learn",
-)
-_USUAL = (
-    "He lives in a big white house.",
-    "The woman who wrote the book is my sister.",
-    "I have never seen such a beautiful garden.",
-    "Where did you buy these shoes?",
-    "The old house is not for sale.",
-    "We will meet at the station tomorrow.",
-    "She gave her brother a book about birds.",
-    "Nobody knows why the train was late.",
-)
 
 
 class LiveError(ValueError):
     """A model cannot run in a browser."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Doing:
+    """What a model does in its page, in words."""
+
+    does: str  # "translates"
+    writes: str  # what it writes: "translation"
+    ask: str  # the form for a text
+    own: str  # the form for an output of one's own
+    usual: tuple[str, ...]  # texts to start from
+
+
+TRANSLATES = Doing(
+    does="translates",
+    writes="translation",
+    ask="""<input name="text" aria-label="Sentence to translate" maxlength="2000"
+ autocomplete="off" dir="auto">
+<button>Translate</button>""",
+    own="""
+<details class="live-own"><summary>Use your own translation</summary>
+<form id="own" class="live-ask">
+<input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off"
+ dir="auto">
+<button>Use it</button>
+</form></details>""",
+    usual=(
+        "He lives in a big white house.",
+        "The woman who wrote the book is my sister.",
+        "I have never seen such a beautiful garden.",
+        "Where did you buy these shoes?",
+        "The old house is not for sale.",
+        "We will meet at the station tomorrow.",
+        "She gave her brother a book about birds.",
+        "Nobody knows why the train was late.",
+    ),
+)
+CONTINUES = Doing(
+    does="continues texts",
+    writes="text",
+    ask="""<input name="text" aria-label="Text to continue" maxlength="2000"
+ autocomplete="off" dir="auto">
+<button>Continue</button>""",
+    own="",
+    usual=(
+        "The old house",
+        "She gave her brother a book",
+        "I have never seen",
+        "Where did you",
+        "We will meet at the station",
+        "Tom has a dog and Mary has",
+        "Nobody knows why",
+        "If you want to learn",
+    ),
+)
+
+
 def live(directory: str | Path, texts: Sequence[str] = (), *, folder: bool = False) -> str:
-    """One HTML file in which a model translates what its reader types; `folder`: its files stay
-    beside it.
+    """One HTML file in which a model translates what its reader types, or continues it; `folder`:
+    its files stay beside it.
 
     The first text opens, and Python's runs of eight are compared. LiveError if the model cannot run
-    in a browser, or no text is short enough; CheckpointError if the directory holds no model.
+    in a browser, or no text is short enough; CheckpointError if there is no model.
     """
+    return content_of(live_files(directory, texts, folder=folder)[INDEX]).decode()
+
+
+def live_files(
+    directory: str | Path,  # of a model, or its GGUF file
+    texts: Sequence[str] = (),
+    *,
+    folder: bool = False,
+) -> dict[str, bytes | Path]:
+    """The page by its name, and in a `folder` the model's files beside it; as ``live``."""
     path = Path(directory)
-    continues = isinstance(config_in(path), LanguageModelConfig)
-    model = (load_language_model if continues else load_translator)(path, "cpu")
-    if why := why_not(model, path):
+    opened = _Opened.at(path)
+    model = opened.model
+    if why := why_not(model, path, folder=folder):
         raise LiveError(why)
-    examples = _examples(path, texts, _BEGINNINGS if continues else _USUAL)
-    runs = {example: run for example in examples if (run := _short(model, example)) is not None}
+    parts = carried(model, path)
+    labels = _examples(path, texts, opened.doing.usual)
+    runs = {text: run for text in labels if (run := _short(model, text)) is not None}
     if not runs:
         raise LiveError(f"No text to start from has at most {MOST} tokens a side.")
-    known = Known.of(model, path)
-    first = next(iter(runs.values()))
-    usual = _BEGINNINGS if continues else _USUAL
-    more = (_short(model, text) for text in usual[: REFERENCES - len(runs)])
-    references = [*runs.values(), *filter(None, more)][:REFERENCES]
-    _, data = side(first, known)
-    settings = {
+    examples = [{"label": labels[text], "text": text} for text in runs]
+    settings = _settings(opened, parts, list(runs.values()))
+    settings |= {"first": next(iter(runs)), "examples": examples}
+    page = _page(opened, parts, next(iter(runs.values())), settings, folder=folder)
+    beside = parts.files if folder else {}
+    return {INDEX: page.encode(), **beside}
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A model, where it lies, and what it does."""
+
+    path: Path
+    model: Translator
+    doing: Doing
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        if isinstance(config_in(path), LanguageModelConfig):
+            return cls(path, load_language_model(path, "cpu"), CONTINUES)
+        return cls(path, load_translator(path, "cpu"), TRANSLATES)
+
+
+def _settings(opened: _Opened, parts: Carried, runs: Sequence[Translation]) -> dict[str, object]:
+    """What the scripts of a page are told, besides the texts to start from."""
+    model = opened.model
+    more = (_short(model, text) for text in opened.doing.usual[: REFERENCES - len(runs)])
+    references = [*runs, *filter(None, more)][:REFERENCES]
+    kernel = (served.scripts() / "engine/kernel.wasm").read_bytes()
+    (_, pieces) = parts.files
+    return {
         "config": browser_config(model),
         "tables": typing_tables(tuple(filter(words.is_special, model.tokenizer.target.pieces))),
-        "kernel": base64.b64encode((served.scripts() / "engine/kernel.wasm").read_bytes()).decode(),
-        "first": next(iter(runs)),
-        "writes": "text" if continues else "translation",
-        "examples": [{"label": examples[text], "text": text} for text in runs],
+        "kernel": base64.b64encode(kernel).decode(),
+        "pieces": pieces,
+        "writes": opened.doing.writes,
         "references": [_reference(model, run) for run in references],
         "off": _OFF,
         "usual": (model.heads or {}).get("unsure_below"),
     }
+
+
+def _page(
+    opened: _Opened,
+    parts: Carried,
+    first: Translation,
+    settings: Mapping[str, object],
+    *,
+    folder: bool,
+) -> str:
+    """The HTML that opens with a run; in a folder, without the model's files."""
+    path = opened.path
+    model = opened.model
+    doing = opened.doing
+    known = Known.of(model, path)
+    _, data = side(first, known)
     card = read_card(path)
-    does = "continues texts" if continues else "translates"
+    page = json.dumps(settings, ensure_ascii=False, separators=(",", ":"))
+    lines = (f'<p dir="auto">{safe(text)}</p>' for text in filter(None, _texts_of(first)))
     return _FRAME.format(
         policy=html.escape(_policy(folder)),
-        title=safe(f"{model.name} {does} in this page"),
-        ask=_ASK_TO_CONTINUE if continues else _ASK_TO_TRANSLATE,
-        own="" if continues else _OWN,
+        title=safe(f"{model.name} {doing.does} in this page"),
+        ask=doing.ask,
+        own=doing.own,
         style="\n".join((scripts.style(), (served.scripts() / "live/live.css").read_text("utf-8"))),
-        about=safe(_about(model, known, path)),
-        texts="\n".join(
-            f'<p dir="auto">{safe(text)}</p>' for text in (first.source_text, first.text) if text
-        ),
+        about=safe(_about(model, known, path, parts)),
+        texts="\n".join(lines),
         card=_CARD.format(safe(card)) if card else "",
         proof=safe(f"{model.name} · weights SHA-256 {known.sha256} · {version()}"),
         data=data,
-        page=json.dumps(settings, ensure_ascii=False, separators=(",", ":")).replace(
-            "<", "\\u003c"
-        ),
-        files="" if folder else "\n".join(_inside(path / name) for name in (WEIGHTS, PIECES)),
+        page=page.replace("<", "\\u003c"),
+        files="" if folder else "\n".join(starmap(_inside, parts.files.items())),
         engine=_script(ENGINE),
         script=_script(ENTRY),
     )
+
+
+def _texts_of(run: Translation) -> tuple[str, str]:
+    """The source, which a language model has none of, and what was written."""
+    return run.source_text, run.text
 
 
 def _policy(folder: bool) -> str:
@@ -131,33 +225,10 @@ def _policy(folder: bool) -> str:
     return f"worker-src blob:; {policy}"
 
 
-def _inside(file: Path) -> str:
+def _inside(name: str, file: bytes | Path) -> str:
     """A file as a part of the page that no browser shows."""
-    zipped = base64.b64encode(zlib.compress(file.read_bytes(), 9)).decode()
-    return f'<script type="text/plain" id="{file.name}">{zipped}</script>'
-
-
-def browser_config(model: Translator) -> dict[str, object]:
-    """What the engine must know of a model besides its weights: the config, and the rules of its
-    search."""
-    return asdict(model.config) | {
-        "forbidden": [token for (token,) in model.rules.forbidden],
-        "other_ends": model.rules.other_ends,
-        "usual_length": LENGTH,
-    }
-
-
-def why_not(model: Translator, directory: Path) -> str:
-    """Why a model cannot run in a browser, in one sentence; empty if it can."""
-    if not isinstance(model.config, TransformerConfig | LanguageModelConfig):
-        return "This page runs Transformers; this model is recurrent."
-    free = replace(model.rules, forbidden=()) == FREE and all(
-        len(sequence) == 1 for sequence in model.rules.forbidden
-    )
-    runs = isinstance(model.tokenizer, Tokenizer) and free and not model.config.languages
-    if not runs or not all((directory / name).is_file() for name in (WEIGHTS, PIECES)):
-        return "This page runs models as this package saves them; this one is of another family."
-    return ""
+    zipped = base64.b64encode(zlib.compress(content_of(file), 9)).decode()
+    return f'<script type="text/plain" id="{name}">{zipped}</script>'
 
 
 def _examples(directory: Path, texts: Sequence[str], usual: Sequence[str]) -> dict[str, str]:
@@ -207,15 +278,18 @@ def _reference(model: Translator, run: Translation) -> dict[str, object]:
     }
 
 
-def _about(model: Translator, known: Known, directory: Path) -> str:
+def _about(model: Translator, known: Known, directory: Path, parts: Carried) -> str:
     card = read_header(directory)
     name = card.license_name or card.license
     licence = f" Licence of the weights: {name}." if name else ""
-    size = (directory / WEIGHTS).stat().st_size / 1e6
+    weights = parts.files[WEIGHTS]
+    n_bytes = len(weights) if isinstance(weights, bytes) else weights.stat().st_size
+    size = n_bytes / 1e6
+    rounded = " They are rounded to 8 bits, and computed with as such." if parts.rounded else ""
     languages = f" ({known.languages})" if known.languages else ""
     return (
         f"The model {model.name}{languages} runs in this page: {size:.1f} MB of weights, no "
-        f"network.{licence}"
+        f"network.{rounded}{licence}"
     )
 
 
@@ -224,19 +298,6 @@ def _script(entry: str) -> str:
     return scripts.joined(served.scripts(), entry, scripts.REPLACED)
 
 
-_ASK_TO_TRANSLATE = """<input name="text" aria-label="Sentence to translate" maxlength="2000"
- autocomplete="off" dir="auto">
-<button>Translate</button>"""
-_ASK_TO_CONTINUE = """<input name="text" aria-label="Text to continue" maxlength="2000"
- autocomplete="off" dir="auto">
-<button>Continue</button>"""
-_OWN = """
-<details class="live-own"><summary>Use your own translation</summary>
-<form id="own" class="live-ask">
-<input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off"
- dir="auto">
-<button>Use it</button>
-</form></details>"""
 _FRAME = """<!doctype html>
 <html lang="en">
 <head>
@@ -282,6 +343,7 @@ _FRAME = """<!doctype html>
 
 
 _SURROGATES = range(0xD800, 0xE000)
+_SIGNS = re.compile(r"[\\^$.*+?()\[\]{}|/]")
 
 
 @cache
@@ -299,7 +361,8 @@ def typing_tables(
         "hidden": _lengths(typed.draws_nothing),
         "shaping": _lengths(typed.shapes),
         "digits": _lengths(str.isdigit),
-        "special": "|".join(map(re.escape, (*special, words.NO_PIECE))),
+        # the scripts read it as a pattern in which only signs of patterns may have a backslash
+        "special": "|".join(_SIGNS.sub(r"\\\g<0>", name) for name in (*special, words.NO_PIECE)),
         "joiners": typed.JOINERS,
         "plain": typed.PLAIN,
     }

@@ -11,6 +11,7 @@ const [VISIBLE_SPACE, JOINED, LONGEST] = ["◦", "‿", 24];
 const SMALL = "₀₁₂₃₄₅₆₇₈₉";
 const BYTE = /<0x([0-9A-F]{2})>/g;
 const HIDDEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
+const AROUND = /^\p{White_Space}+|\p{White_Space}+$/gu; // `trim` takes a mark of byte order along
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
@@ -43,7 +44,8 @@ function characters(pieces) {
       if (next[0] < 0x80 || next[0] >= 0xc0) break;
       [bytes, last] = [[...bytes, ...next], last + 1];
     }
-    const text = DECODER.decode(Uint8Array.from(bytes)).replaceAll(SPACE, " ").trim() || VISIBLE_SPACE;
+    const spelled = DECODER.decode(Uint8Array.from(bytes)).replaceAll(SPACE, " ");
+    const text = spelled.replaceAll(AROUND, "") || VISIBLE_SPACE;
     found.push({ first, last, text: last > first ? text : pieces[first] });
   }
   return found;
@@ -69,9 +71,13 @@ export function direction(pieces) {
 
 const numberOf = (char) => `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 
-// A character for a byte, or its code.
+// Signs for characters that break a line or move along it, by their codes.
+const BREAKS = { 9: "→", 10: "¶", 13: "↙" };
+
+// A character for a byte, a sign, or its code.
 const codeOf = (_, digits) => {
   const code = Number.parseInt(digits, 16);
+  if (code in BREAKS) return BREAKS[code];
   return code > 0x20 && code < 0x7f ? String.fromCodePoint(code) : ` 0x${digits} `;
 };
 

@@ -1,6 +1,7 @@
 // Answers messages of the page: loads a model, then translates, or continues texts. Runs in a worker, or in the page
 // where none can be.
 
+import { ByteLevel } from "./bytelevel.js";
 import { Memory } from "./matrix.js";
 import { Model } from "./model.js";
 import { tensorsOf } from "./tensors.js";
@@ -41,8 +42,11 @@ class Engine {
     this.port.postMessage(message, moved);
   }
 
-  async load({ config, weights, tokenizer, tables, kernel }) {
-    this.tokenizer = new Tokenizer(tokenizer, tables);
+  async load({ config, weights, pieces, byteLevel, tables, kernel }) {
+    this.tokenizer = byteLevel
+      ? new ByteLevel(JSON.parse(new TextDecoder().decode(pieces)))
+      : new Tokenizer(pieces, tables);
+    this.trims = !byteLevel; // a byte-level text is shown as it was typed
     const memory = await Memory.of(kernel).catch(() => null);
     this.model = new Model(config, tensorsOf(weights), memory);
     return memory ? "" : SLOW;
@@ -125,7 +129,8 @@ class Engine {
 
   // What steps spell, after the ids that were read before them and belong to the text.
   text(steps, first = []) {
-    return this.tokenizer.decode([...first, ...steps.map((step) => step.id)]).trim();
+    const text = this.tokenizer.decode([...first, ...steps.map((step) => step.id)]);
+    return this.trims ? text.trim() : text;
   }
 }
 

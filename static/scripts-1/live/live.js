@@ -234,9 +234,10 @@ async function open() {
   const asked = Live.asked(location.hash, living);
   await new Promise((go) => requestAnimationFrame(() => setTimeout(go))); // the picture first
   const engine = new Engine(await started());
-  const [weights, tokenizer] = await Promise.all([file("model.safetensors"), file("tokenizer.model")]);
+  const [weights, pieces] = await Promise.all([file("model.safetensors"), file(page.pieces)]);
   const { config, tables } = page;
-  const load = { config, tables, weights, tokenizer, kernel: bytesOf(page.kernel) };
+  const byteLevel = page.pieces === "pieces.json";
+  const load = { config, tables, weights, pieces, byteLevel, kernel: bytesOf(page.kernel) };
   page.slow = await engine.ask({ load }, [weights.buffer]);
   living.engine = engine;
   const hash = location.hash;

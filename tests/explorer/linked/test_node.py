@@ -20,22 +20,33 @@ import numpy as np
 import pytest
 import sentencepiece
 import torch
+from decoder_models import KINDS, write_decoder
 from playwright._impl._driver import compute_driver_executable
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
+from tokenizers import pre_tokenizers
 
 from explorer.figures.base import captions, labels
-from explorer.linked.live.page import LiveError, browser_config, live, typing_tables
+from explorer.linked.live.carried import (
+    Json,
+    browser_config,
+    byte_level_tables,
+    carried,
+    unknown_rule,
+)
+from explorer.linked.live.page import LiveError, live, typing_tables
 from explorer.linked.served import scripts, static
 from explorer.linked.view.strips import chips
 from transformer import Translation, Translator, load_language_model, load_translator
 from transformer.config import LanguageModelConfig, TransformerConfig
+from transformer.families.whole import PRE_TOKENIZERS, PreTokenizer, Whole
+from transformer.families.written import TypedPieces
 from transformer.interventions import ablate
 from transformer.model import LanguageModel, Transformer
 from transformer.requests import Request
 from transformer.storage import eight_bits
 from transformer.storage.directory import half_precision, save_checkpoint
 from transformer.text.tokenizer import Tokenizer
-from transformer.text.words import EOS, is_end
+from transformer.text.words import EOS, is_end, is_special
 
 ASSETS = static().parent / "assets"
 ENGINE = scripts() / "engine"
@@ -276,6 +287,26 @@ def test_every_choice_of_a_language_model_s_config_runs(
     agree(cases)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoders_of_others_run_with_the_weights_that_the_page_carries(
+    kind: str, tmp_path: Path
+) -> None:
+    write_decoder(tmp_path, kind)
+    model = load_language_model(tmp_path, "cpu")
+    before = model.force(TYPED).log_probs
+    parts = carried(model, tmp_path)
+    assert parts.rounded
+    folder = tmp_path / "page"
+    folder.mkdir()
+    for name, content in parts.files.items():
+        assert isinstance(content, bytes)
+        (folder / name).write_bytes(content)
+    runs = [model.generate(text, max_length=40) for text in (TYPED, "two dogs")]
+    assert model.force(TYPED).log_probs != before  # the rounded weights are computed with
+    runs.append(model.force(TYPED))
+    agree([Case(folder, model, runs)])
+
+
 def test_the_kernel_is_what_its_source_says(tmp_path: Path) -> None:
     content = (ENGINE / "kernel.wasm").read_bytes()
     digest = "5c6161ff29a4ee715fce7d8ba4cf133a55409373925fef7efd19e1c181f606e0"
@@ -297,6 +328,12 @@ def test_the_kernel_is_what_its_source_says(tmp_path: Path) -> None:
 def test_what_cannot_run_in_a_browser_is_refused_in_a_sentence(name, texts, message):
     with pytest.raises((LiveError, ValueError), match=message):
         live(MODELS / name, *([list(texts)] if texts else []))
+
+
+TYPED = "The old house\n\n  and the\ttwo dogs, 12 naïve 😀 cats. "
+TYPED_TEXTS: list[str] = json.loads(
+    (Path(__file__).parents[2] / "transformer/families/typed.json").read_text()
+)
 
 
 # --- the tokenizer -------------------------------------------------------------------------------
@@ -454,6 +491,86 @@ def test_texts_are_read_written_and_joined_as_in_python() -> None:
         for key in ("read", "decoded"):
             pairs = zip(answer[key], right[key], strict=True)
             assert [(one, other) for one, other in pairs if one != other] == [], name
+
+
+READS_BYTES = """
+import { readFileSync } from "node:fs";
+const { folder, tables, typing, texts, ids } = JSON.parse(readFileSync(0, "utf-8"));
+const { ByteLevel } = await import(`${folder}/bytelevel.js`);
+const { Writing } = await import(`${folder}/chips.js`);
+const vocabulary = new ByteLevel(tables);
+const writing = new Writing(typing);
+const read = texts.map((text) => {
+  const found = vocabulary.read(text);
+  return { ...found, chips: writing.chips(found.pieces), names: found.pieces.map((piece) => writing.name(piece)) };
+});
+const decoded = ids.map((each) => vocabulary.decode(each));
+process.stdout.write(JSON.stringify({ read, decoded }));
+"""
+RULES: dict[str, dict[str, Any]] = {
+    "GPT-2's": {},
+    "digits alone": {"single_digits": True},
+    "composed, whole words first": {"composed": True, "whole_first": True},
+}
+
+
+def merges(words: list[str]) -> list[tuple[str, str]]:
+    """Merges that join the letters of some words from the left."""
+    return [(word[:end], word[end]) for word in words for end in range(1, len(word))]
+
+
+@pytest.mark.parametrize("options", RULES.values(), ids=list(RULES))
+def test_byte_level_texts_are_read_and_written_as_in_python(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    joins = merges(["the", "Ġthe", "Ġhouse", "in", "ing", "'s", "ĠĠĠ", "ÃĤ", "12", "ñĥ"])
+    alphabet = [*pre_tokenizers.ByteLevel.alphabet()]
+    pieces = list(dict.fromkeys([*alphabet, *("".join(join) for join in joins), "houses"]))
+    pieces += ["<|end|>", "<|sep|>", "of the"]
+    rule = PreTokenizer(**options)
+    added = ["of the"]
+    whole = Whole.of_merges(
+        tmp_path, pieces, joins, rule, special=["<|end|>", "<|sep|>"], added=added
+    )
+    vocabulary = TypedPieces(whole, len(pieces) + 3)  # the last have no name
+    assert unknown_rule(whole) == ""
+    dice = random.Random(7)
+    texts = [*TEXTS, *TYPED_TEXTS, "a<|end|>b of the<|sep|>", "12½ ²3 the's THE'S   x"]
+    texts += [mixture(dice) for _ in range(300)]
+    ids = [dice.choices(range(len(pieces) + 3), k=9) for _ in range(200)]
+    tables = json.loads(json.dumps(byte_level_tables(vocabulary)))
+    special = tuple(filter(is_special, vocabulary.pieces))
+    typing = typing_tables(special)
+    values: Json = {
+        "folder": ENGINE.as_uri(),
+        "tables": tables,
+        "typing": typing,
+        "texts": texts,
+        "ids": ids,
+    }
+    answer = json.loads(in_node(READS_BYTES, values))
+    for text, read in zip(texts, answer["read"], strict=True):
+        cut = vocabulary.cut(text)
+        assert (read["text"], read["ids"]) == (cut.clean.text, list(cut.ids)), text
+        assert read["pieces"] == list(cut.pieces), text
+        assert read["chips"] == chips(cut.pieces), text
+        assert read["names"] == [captions.quote(piece) for piece in cut.pieces], text
+    assert answer["decoded"] == [vocabulary.text(each) for each in ids]
+
+
+UNKNOWN: dict[str, tuple[PreTokenizer, str]] = {
+    "Llama 3's": (PRE_TOKENIZERS["llama-bpe"], "splits texts by the rule of GPT-2"),
+    "Qwen's": (PRE_TOKENIZERS["qwen2"], "splits texts by the rule of GPT-2"),
+}
+
+
+@pytest.mark.parametrize(("rule", "words"), UNKNOWN.values(), ids=list(UNKNOWN))
+def test_a_vocabulary_that_the_scripts_do_not_know_is_named(
+    rule: PreTokenizer, words: str, tmp_path: Path
+) -> None:
+    pieces = [*pre_tokenizers.ByteLevel.alphabet()]
+    whole = Whole.of_merges(tmp_path, pieces, [], rule, special=[], added=[])
+    assert words in unknown_rule(whole)
 
 
 def test_a_tokenizer_that_cannot_be_read_is_refused_in_a_sentence() -> None:

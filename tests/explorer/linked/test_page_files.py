@@ -1,6 +1,7 @@
 """The script of a page, joined from modules; and `page`, the command that writes pages."""
 
 import errno
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from decoder_models import write_decoder, write_gguf
 from living_pages import Opened
 
 from explorer.__main__ import main
-from explorer.linked.live.page import why_not
+from explorer.linked.live.carried import why_not
 from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, style
 from explorer.linked.served import scripts
 from transformer import interventions as do
@@ -156,6 +157,30 @@ def test_a_page_that_translates_is_one_file_or_a_folder_with_the_model_beside_it
         "tokenizer.model",
     }
     assert sizes[0] > sizes[1]
+
+
+def test_a_decoder_s_page_has_rounded_weights_and_its_pieces_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "llama"
+    directory.mkdir()
+    write_decoder(directory, "Llama, groups of three")
+    command = ["live", "the old", "--model", str(directory), "--output"]
+    assert main([*command, str(tmp_path / "web"), "--folder"]) == 0
+    names = {path.name for path in (tmp_path / "web").iterdir()}
+    assert names == {"index.html", "model.safetensors", "pieces.json"}
+    stored = (tmp_path / "web/model.safetensors").stat().st_size
+    assert stored < (directory / "model.safetensors").stat().st_size / 3
+    monkeypatch.setattr("explorer.linked.live.carried.MOST_IN_A_FILE", 1_000)
+    assert main([*command, str(tmp_path / "live.html")]) == 2
+    assert "write a folder, with --folder." in capsys.readouterr().err
+    monkeypatch.setattr("explorer.linked.live.carried.MOST_NUMBERS", 1_000)
+    assert main([*command, str(tmp_path / "web"), "--folder"]) == 2
+    assert "A page runs models of up to" in capsys.readouterr().err
+    forced = {"forced_eos_token_id": 5, "eos_token_id": 0}
+    (directory / "generation_config.json").write_text(json.dumps(forced))
+    assert main([*command, str(tmp_path / "live.html")]) == 2
+    assert "keeps rules of its own" in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_the_older_folder_whole_and_names_the_file(
