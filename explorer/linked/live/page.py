@@ -57,7 +57,7 @@ class Doing:
     does: str  # "translates"
     writes: str  # what it writes: "translation"
     ask: str  # the form for a text
-    own: str  # the form for an output of one's own
+    own_output: str  # the form for an output of one's own
     usual: tuple[str, ...]  # texts to start from
 
 
@@ -67,7 +67,7 @@ TRANSLATES = Doing(
     ask="""<input name="text" aria-label="Sentence to translate" maxlength="2000"
  autocomplete="off" dir="auto">
 <button>Translate</button>""",
-    own="""
+    own_output="""
 <details class="live-own"><summary>Use your own translation</summary>
 <form id="own" class="live-ask">
 <input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off"
@@ -91,7 +91,7 @@ CONTINUES = Doing(
     ask="""<input name="text" aria-label="Text to continue" maxlength="2000"
  autocomplete="off" dir="auto">
 <button>Continue</button>""",
-    own="",
+    own_output="",
     usual=(
         "The old house",
         "She gave her brother a book",
@@ -195,7 +195,7 @@ def _page(
         policy=html.escape(_policy(folder)),
         title=safe(f"{model.name} {doing.does} in this page"),
         ask=doing.ask,
-        own=doing.own,
+        own=doing.own_output,
         style="\n".join((scripts.style(), (served.scripts() / "live/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path, parts)),
         texts="\n".join(lines),
