@@ -150,7 +150,9 @@ def _shared_keys(look: Look) -> str:
         return ""
     group = config.n_heads // config.n_key_heads
     key_head = look.view.head // group
-    heads = f"Heads {labels.count(key_head * group)} to {labels.count(key_head * group + group - 1)}"
+    heads = (
+        f"Heads {labels.count(key_head * group)} to {labels.count(key_head * group + group - 1)}"
+    )
     if group == 1:
         return ""
     return f" {heads} read the same keys and values: key head {labels.count(key_head)}."

@@ -138,10 +138,7 @@ def sides(opened: View, now: State, kind: str) -> tuple[Side, Side]:
     look = replace(looks_of(opened, now)[kind], reading=Reading(), measure="weight", most=CELLS)
     mode, value = against_of(opened, now)
     name, second = second_side(Side("", look), mode, value, now.values(Comparison).other)
-    words = (
-        mode == "model"
-        and look.tokens != second.look.tokens
-    )
+    words = mode == "model" and look.tokens != second.look.tokens
     looks = (replace(chosen, reading=Reading(words)) for chosen in (look, second.look))
     return Side(name, next(looks)), replace(second, look=next(looks))
 
