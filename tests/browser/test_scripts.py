@@ -291,6 +291,11 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         ([WORDS, at], span)
         for at, span in {-3: [0, 2], 0.6: [0, 2], 2.4: [2, 3], 9: [3, 7]}.items()
     ],
+    "wall.sideOf": [
+        *(([width, 9], side) for width, side in ((422, 35), (900, 72), (200, 34), (0, 34))),
+        ([600, 16], 34),  # narrower tiles could not be read: then the box scrolls
+    ],
+    "wall.opacities": [([[0, 1, 255]], [0, 10, 255])],
     "fit.thinned": [([list("abcdefg"), 3], ["a", "d", "g"]), ([list("abc"), 1], list("abc"))],
     "axes.roundTicks": [
         ([ends, count], ticks)

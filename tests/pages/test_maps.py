@@ -10,12 +10,14 @@ from closed_form import CASES, KNOWN
 from sources import named
 
 from explorer import lenses
-from explorer.app.maps import display, measures
+from explorer.app.maps import display, measures, wall
+from explorer.app.maps.run_export import KEY
 from explorer.app.server import models
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.lenses.words.reading import Reading, read_view
 from transformer import Capture, load_translator
+from transformer import interventions as do
 
 KINDS = ("encoder", "decoder", "cross")
 PAGES = {kind: f"pages/{kind}_{'' if kind == 'cross' else 'self_'}attention.py" for kind in KINDS}
@@ -110,6 +112,92 @@ def test_tokens_that_the_text_does_not_have_are_left_out_with_a_notice():
     whole = run("app.py", model="random", steps="1-4096")
     state = whole.session_state["state"]
     assert state.steps == tuple(range(state.step + 1))
+
+
+# --- the wall of heads ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def walled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every model has so many heads that they stand on a wall."""
+    monkeypatch.setattr(wall, "MANY", 1)
+
+
+def standing(at) -> tuple[list[tuple[int, int]], dict[str, object]]:
+    """The heads as they stand on the wall, and the feed that says so."""
+    feed = feeds(at)["ranking"]
+    return [tuple(head) for group in feed["groups"] for head in group["heads"]], feed
+
+
+@pytest.mark.usefixtures("walled")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_wall_is_sorted_by_the_weight_of_the_cursor_s_row_on_a_key(kind: str, app_models: Path):
+    place = {"source": "3"} if kind == "encoder" else {"step": "3"}
+    key = {"source": "2"} if kind == "cross" else {"key": "2"}
+    at = run(PAGES[kind], model="random", text=TEXT, sort="weight", **place, **key)
+    heads, feed = standing(at)
+    found = load_translator(app_models / "random").translate(TEXT)
+    layers, count = found.config.sizes[kind]
+    weights = {
+        (layer, head): float(found.weights(kind, layer, head)[2, 1])
+        for layer in range(layers)
+        for head in range(count)
+    }
+    assert heads == sorted(weights, key=lambda head: -weights[head])
+    assert all(
+        feed["numbers"][layer][head] == f"{weights[layer, head]:.2f}" for layer, head in weights
+    )
+    assert view(at)["plots"][0] == "wall"
+    tiles = array(feeds(at)["wall"]["cells"])
+    assert tiles.shape[:2] == (layers, count)
+
+
+@pytest.mark.usefixtures("walled")
+def test_the_wall_is_sorted_by_what_a_head_did_to_the_token_of_the_step(app_models: Path):
+    heads, feed = standing(run(PAGES["cross"], model="random", text=TEXT, sort="effect", step="2"))
+    translator = load_translator(app_models / "random")
+    base = translator.translate(TEXT, capture=Capture(residual=True))
+    lost = {}
+    for layer, row in enumerate(feed["numbers"]):
+        for head, told in enumerate(row):
+            change = do.ablate("cross", layer, head)
+            without = translator.force(TEXT, base.target_ids, interventions=[change])
+            moved = without.steps[1].log_prob - base.steps[1].log_prob
+            assert float(told.replace("−", "-")) == pytest.approx(moved, abs=0.006)
+            lost[layer, head] = moved
+    assert [lost[head] for head in heads] == pytest.approx(sorted(lost.values()), abs=1e-4)
+
+
+@pytest.mark.usefixtures("walled")
+def test_all_heads_of_a_wall_are_one_picture_in_an_export():
+    at = run(PAGES["cross"], model="random", text=TEXT)
+    at.session_state[KEY] = True
+    choice = next(each for each in at.run().get("button_group") if each.label == "Figure")
+    told = [*choice.options]
+    assert told[0] == "all heads"
+
+
+@pytest.mark.usefixtures("walled")
+@pytest.mark.parametrize(
+    ("asked", "count", "unreadable"),
+    [
+        ({"only": "layer-2"}, 4, ""),
+        ({"only": "layer-900"}, 12, ""),  # no layer of this model: all heads are shown
+        ({"only": "sink", "sort": "role"}, None, ""),
+        ({"only": "layer-0"}, 4, ""),
+        ({"only": "nonsense"}, 12, "only"),
+        ({"only": "layer-x"}, 12, "only"),
+        ({"sort": "nonsense"}, 12, "sort"),
+        ({"sort": "weight", "key": "99999"}, 12, ""),
+    ],
+)
+def test_what_is_left_of_the_wall_is_in_the_address(asked, count: int | None, unreadable: str):
+    at = run(PAGES["decoder"], model="random", text=TEXT, **asked)
+    heads, feed = standing(at)
+    assert len(heads) == len(set(heads)) <= 12
+    assert count is None or len(heads) == count
+    assert bool(unreadable) == any("could not be read" in each.value for each in at.info)
+    assert feed["aligned"] == (asked.get("sort", "layer") not in ("weight", "role"))
 
 
 # --- masks ---------------------------------------------------------------------------------------

@@ -27,8 +27,26 @@ from explorer.app.address.kinds import (
     whole,
     write_head,
 )
-from explorer.lenses.heads.roles import PROFILED, SORTED, STATISTICS, UNITS
+from explorer.lenses.heads.roles import MIXED, PROFILED, ROLES, SORTED, STATISTICS, UNITS
 from transformer.config import SCORE_RULES, Head
+
+WALL_ORDERS = ("layer", "role", "weight", "effect")
+
+"""What the wall of all heads may be sorted by."""
+FOLLOWING = frozenset({"weight", "effect"})
+"""Those that the cursor changes."""
+
+
+def _read_only(value: str) -> str:
+    name, _, number = value.partition("-")
+    if name == "layer" and number.isascii() and number.isdigit():
+        return f"layer-{max(1, min(int(number[:6]), 999))}"
+    if value not in (*ROLES, MIXED):
+        raise UnreadableError
+    return value
+
+
+ONLY = Kind(_read_only)
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,9 @@ class Maps:
     # further heads of the same kind, drawn as lines together with the chosen head
     more: tuple[Head, ...] | None = parameter(HEADS)
     present: bool = parameter(YES, False)  # whether the view fills the window, in large type
+    # what sorts the wall of all heads: layer, role, weight on a key, effect on the next token
+    sort: str = parameter(one_of(*WALL_ORDERS), "layer")
+    only: str | None = parameter(ONLY)  # heads of one layer, `layer-3`, or of one role
 
 
 # --- Beam search ---------------------------------------------------------------------------------

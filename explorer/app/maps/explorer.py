@@ -15,7 +15,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.kinds import Moves
-from explorer.app.address.page_values import Maps
+from explorer.app.address.page_values import FOLLOWING, Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
@@ -349,7 +349,8 @@ def _drawn(scene: Scene) -> list[object]:
     """The heads and windows that the maps show, and the cursor if the part below follows it."""
     looks = looks_of(scene.opened, session.current())
     shown: list[object] = [(looks[kind].head, looks[kind].window) for kind in scene.kinds]
-    return [*shown, *(look.cursor for look in looks.values())] if scene.follows else shown
+    follows = scene.follows or session.values(Maps).sort in FOLLOWING
+    return [*shown, *(look.cursor for look in looks.values())] if follows else shown
 
 
 def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import plotly.graph_objects as go
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.page_values import Maps
 from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
-from explorer.app.maps import display
+from explorer.app.maps import display, wall
 from explorer.app.maps.explorer import Scene, explorer
 from explorer.app.maps.looking import HeadSelection, Looks, audited
 from explorer.app.maps.run_export import caption_of, run_export
 from explorer.app.server import per_run
 from explorer.app.server.view import View
 from explorer.figures import lines, overview_spec, row_bars_spec, strongest
-from explorer.figures.base import captions, labels
+from explorer.figures.base import captions, labels, style
 from explorer.figures.base.captions import quantity
 from explorer.figures.base.labels import percent
 from explorer.figures.maps.lines import links
@@ -72,7 +73,7 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = focus_of(looks[kind], now)
-        plots: tuple[str, ...] = ("overview", focus, "row")
+        plots: tuple[str, ...] = (all_heads(looks[kind]), focus, "row")
         if looks[kind].is_windowed:
             plots += ("whole",)
         return Layout(
@@ -110,6 +111,13 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
     explorer(scene)
 
 
+def all_heads(look: HeadSelection) -> str:
+    """The name of the picture of all heads: one of all, or a wall if they are many."""
+    if wall.is_large(look):
+        return wall.PLOT
+    return "overview"
+
+
 def focus_of(look: HeadSelection, now: State) -> str:
     """The name of the picture of the head, as the visitor wants it drawn."""
     return look.kind if now.show == "matrix" else now.show
@@ -122,7 +130,12 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
         pickers.head_picker(look.kind, look.head, look.opened.source)
         pickers.switch("show", "Draw as", display.SHOWS, now.show)
         display.measure(look.opened, now)
-        display.popover((look.kind,), now, (lambda: tile_pickers(look, now)) if tiles else None)
+        more = None
+        if tiles and not wall.is_large(look):
+            more = partial(tile_pickers, look, now)
+        display.popover((look.kind,), now, more)
+    if tiles and wall.is_large(look):
+        wall.controls(look, now)
     if now.show == "lines":
         display.lines(look, now)
 
@@ -130,7 +143,11 @@ def choose(look: HeadSelection, now: State, tiles: bool = True) -> None:
 def feeds(look: HeadSelection, now: State, fade: bool) -> dict[str, Feed]:
     """The feeds of everything but the map: all heads, the cursor's row, lines, lists, the whole
     matrix."""
-    drawn: dict[str, Feed] = {"overview": tiles_feed(look, now), "row": row_feed(look)}
+    drawn: dict[str, Feed] = {"row": row_feed(look)}
+    if wall.is_large(look):
+        drawn |= wall.feeds(look, now)
+    else:
+        drawn["overview"] = tiles_feed(look, now)
     drawn |= drawn_otherwise(look, now, fade)
     if look.is_windowed:
         drawn["whole"] = whole_feed(look.opened.key, look.kind, look.whole(), look.axes, now.scale)
@@ -190,10 +207,32 @@ def _with_others(look: HeadSelection, now: State, view: ReadView) -> list[ReadVi
 
 
 def printed(look: HeadSelection, now: State) -> dict[str, Picture]:
-    """Lines and lists as Plotly figures for export.
+    """Lines, lists and walls as Plotly figures for export.
 
     On the page, the linked view draws them itself.
     """
+    if wall.is_large(look):
+        return _all_on_paper(look, now) | _otherwise_on_paper(look, now)
+    return _otherwise_on_paper(look, now)
+
+
+def _all_on_paper(look: HeadSelection, now: State) -> dict[str, Picture]:
+    """All heads of a wall as one picture, by layer: on the page they scroll."""
+    layers, heads = look.opened.translation.config.sizes[look.kind]
+
+    def draw() -> go.Figure:
+        tiles = look.tiles(wall.SMALL_TILE)
+        width = max(560, wall.PRINTED_TILE * heads)
+        return style.figure(overview_spec(tiles, look.kind, selected=look.head, width=width))
+
+    title = f"{captions.KIND_NAMES[look.kind]} · all heads, {layers} layers of {heads}"
+    caption = f"{title} · {colour_note(now.scale)} · {look.opened.translation.model}"
+    audit = audited(look.opened, look.kind)
+    return {"all heads": Picture(draw, caption, audit, derived=True)}
+
+
+def _otherwise_on_paper(look: HeadSelection, now: State) -> dict[str, Picture]:
+    """The head as lines or as a list, if it is drawn so."""
     view = look.read()
     caption = caption_of(view, look, None)
     audit = view.audit

@@ -17,6 +17,7 @@ from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
 from explorer.figures import Tile
 from explorer.figures.base.captions import QUANTITIES
+from explorer.figures.maps.overview import LARGEST_TILE
 from explorer.lenses.words.reading import (
     Reading,
     ReadView,
@@ -132,21 +133,29 @@ class HeadSelection:
 
             carried = measures.of_run(self.opened, lenses.carried, *chosen)
             weights = shares(carried.norms)  # of each row's sum
-        weights, mask, _ = read_map(weights, mask, *self.axes)
+        axes = self.axes
+        if weights.shape == (len(axes[0]), len(axes[1])):  # every piece stands for itself
+            return weights, mask
+        weights, mask, _ = read_map(weights, mask, *axes)
         return weights, mask
 
-    def tiles(self) -> list[list[Tile]]:
-        """All heads of the kind, as the visitor reads them, pooled for one tiled map."""
-        return _tiles(self.opened, self.kind, self.reading, self.scale, self.measure, look=self)
+    def tiles(self, side: int = LARGEST_TILE) -> list[list[Tile]]:
+        """All heads of the kind, as the visitor reads them, pooled for one tiled map.
+
+        `side`: the most rows, and columns, of a tile.
+        """
+        way = (self.reading, self.scale, self.measure)
+        return _tiles(self.opened, self.kind, way, side, look=self)
 
 
 @remembered(64)
 def _tiles(
-    opened: View, kind: str, _reading: Reading, scale: str, _measure: str, *, look: HeadSelection
+    opened: View, kind: str, way: tuple[Reading, str, str], side: int, *, look: HeadSelection
 ) -> list[list[Tile]]:
+    _, scale, _ = way
     layers, heads = opened.translation.config.sizes[kind]
     return [
-        [Tile.of(*look.whole((layer, head)), scale) for head in range(heads)]
+        [Tile.at_most(side, *look.whole((layer, head)), scale) for head in range(heads)]
         for layer in range(layers)
     ]
 

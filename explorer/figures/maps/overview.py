@@ -33,7 +33,15 @@ class Tile:
     @classmethod
     def of(cls, weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> Tile:
         """Pools one head's weights (queries, keys); masked cells get level 0."""
-        return cls(*pool(levels(weights, mask, scale), LARGEST_TILE))
+        return cls.at_most(LARGEST_TILE, weights, mask, scale)
+
+    @classmethod
+    def at_most(
+        cls, side: int, weights: np.ndarray, mask: np.ndarray, scale: str = "linear"
+    ) -> Tile:
+        """Pools to so many rows and columns at most; the largest weight has the largest level."""
+        largest, rows, columns = pool(np.where(mask, weights, np.float32(-1)), side)
+        return cls(levels(largest, largest >= 0, scale), rows, columns)
 
 
 @dataclass(frozen=True)

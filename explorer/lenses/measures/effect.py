@@ -256,6 +256,26 @@ def effect_in(
     return effects[window.queries, window.keys]
 
 
+def head_effects(
+    translator: Translator, run: Translation, kind: Kind, step: int, tell: Tell = silent
+) -> Array:
+    """(layers, heads) Δ log p of a step's token without each head of a kind: its weights are 0 in
+    every row.
+
+    One run for each head, float32, in nats; UnmeasuredError as ``Effects``.
+    """
+    kind = AttentionKind(kind)
+    needs_step(run, step)
+    keys = tuple(range(len(run.labels(kind).keys)))
+    size = run.config.sizes[kind]
+    off = [
+        (Cut(kind=kind, keys=keys, way="zeroed", layer=layer, head=head),)
+        for layer, head in np.ndindex(size)
+    ]
+    moved = Effects(translator, run).of(off, tell)[:, step]
+    return np.asarray(moved, np.float32).reshape(size)
+
+
 def effect_map(view: HeadMap, effects: Array) -> HeadMap:
     """A map, or a window of one, with shares of its largest effect (``effect_in``) for weights."""
     known: Array = np.nan_to_num(np.abs(effects))

@@ -11,7 +11,8 @@ from explorer.figures.base.bars import SHOWN, Candidate, candidates
 from explorer.figures.base.captions import cell_names, quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
-from explorer.figures.maps.overview import pooled_note
+from explorer.figures.maps.overview import Tile, pooled_note
+from explorer.lenses.heads.walls import HeadGroup
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.strips import direction
 from explorer.linked.view.wire import (
@@ -24,9 +25,11 @@ from explorer.linked.view.wire import (
     MapFeed,
     Names,
     RaceFeed,
+    RankingFeed,
     Span,
     StrongestFeed,
     TilesFeed,
+    WallFeed,
     WholeFeed,
 )
 from transformer.config import AttentionKind, Head
@@ -347,6 +350,48 @@ def overview_feed(
         ),
         "height": figure["layout"]["height"],
         "legend": legend,
+    }
+
+
+def wall_feed(trace: str, kind: str, tiles: Sequence[Sequence[Tile]], *, caption: str) -> WallFeed:
+    """The pictures of all heads of a kind, one byte a cell."""
+    size = len(tiles), len(tiles[0])
+    title = f"All {size[0] * size[1]} heads, {labels.counted(size[0], 'layer')} of {size[1]}"
+    cells = np.stack([np.stack([tile.values for tile in row]) for row in tiles])
+    return {
+        "draw": "wall",
+        "trace": trace,
+        "picks": kind,
+        "hue": kind,
+        "size": size,
+        "cells": style.packed(cells),
+        "title": title,
+        "about": "",
+        "caption": caption,
+        "alt": f"{captions.KIND_NAMES[kind]}. {title}, as tiles. Click a tile to open its head.",
+    }
+
+
+def ranking_feed(
+    trace: str,
+    groups: Sequence[HeadGroup],
+    head: Head,
+    *,
+    numbers: Sequence[Sequence[str]],
+    notes: Sequence[Sequence[str]],
+    order: str,
+    aligned: bool,
+) -> RankingFeed:
+    """How the heads of a wall stand, with a text under each and one at the pointer."""
+    return {
+        "draw": "ranking",
+        "trace": trace,
+        "head": head,
+        "aligned": aligned,
+        "groups": [{"name": group.name, "heads": list(group.heads)} for group in groups],
+        "numbers": [list(row) for row in numbers],
+        "notes": [list(row) for row in notes],
+        "order": order,
     }
 
 

@@ -6,14 +6,17 @@ from typing import TypeVar
 
 from explorer.figures import to_json
 from explorer.figures.base.plot import quiet
+from explorer.lenses.heads.walls import by_layer
 from explorer.linked.view.feeds import OneHead
 from explorer.linked.view.wire import (
     BarsFeed,
     Chip,
     Choice,
     Feed,
+    HeadRow,
     MapFeed,
     RaceFeed,
+    RankingFeed,
     StripsFeed,
     TilesFeed,
     WholeFeed,
@@ -34,6 +37,8 @@ def silenced(feed: Feed, choices: Sequence[str]) -> Feed:
     """
     if feed["draw"] == "strips":
         return _strips(feed)
+    if feed["draw"] == "ranking":
+        return _ranking(feed)
     alt = f"{feed['title']}: the numbers are shown after your answer"
     if feed["draw"] == "race":
         return {**_race(feed, choices), "silent": True, "alt": alt, "alts": ()}
@@ -43,6 +48,8 @@ def silenced(feed: Feed, choices: Sequence[str]) -> Feed:
         return {**_head(feed), "alt": alt}
     if feed["draw"] == "strongest":
         return {**_head(feed), "listed": 0, "alt": alt}
+    if feed["draw"] == "wall":
+        return {**feed, "silent": True, "alt": alt, "alts": ()}
     if feed["draw"] == "whole":
         return {**_picture(feed), "alt": alt}
     if feed["draw"] == "bars":
@@ -73,6 +80,24 @@ def _unchosen(feed: MapFeed) -> Choice | None:
     """The choice of heads without their roles."""
     choice = feed["choice"]
     return None if choice is None else {**choice, "roles": []}
+
+
+def _ranking(feed: RankingFeed) -> RankingFeed:
+    """The heads of a wall by layer, with nothing written at them."""
+    nothing = [["" for _ in row] for row in feed["numbers"]]
+    layers: list[HeadRow] = [
+        {"name": group.name, "heads": list(group.heads)}
+        for group in by_layer((len(nothing), len(nothing[0])))
+    ]
+    return {
+        **feed,
+        "silent": True,
+        "aligned": True,
+        "groups": layers,
+        "numbers": nothing,
+        "notes": nothing,
+        "order": "",
+    }
 
 
 def _strips(feed: StripsFeed) -> StripsFeed:

@@ -187,6 +187,35 @@ class TilesFeed(_Figure):
     legend: Legend | None
 
 
+class WallFeed(_Figure):
+    """All heads of a kind as pictures; how they stand is said by the ranking."""
+
+    draw: Literal["wall"]
+    picks: str  # the kind whose head a click chooses
+    hue: str
+    size: Head  # layers, and heads of each
+    cells: Packed  # (layers, heads, rows, columns) levels of colour
+
+
+class HeadRow(TypedDict):
+    """Heads that stand together on the wall."""
+
+    name: str
+    heads: list[Head]
+
+
+class RankingFeed(_Feed):
+    """How the heads of a wall stand, and what is written at each."""
+
+    draw: Literal["ranking"]
+    head: Head  # the one that is shown large
+    aligned: bool  # whether each group is a row whose columns are the heads of a layer
+    groups: list[HeadRow]
+    numbers: list[list[str]]  # by layer and head, written under it; empty texts for none
+    notes: list[list[str]]  # by layer and head, what is said at the pointer
+    order: str  # the order in words, for the caption
+
+
 class Gloss(TypedDict):
     """A source word under a target word, and where it comes from."""
 
@@ -266,6 +295,15 @@ class StripsFeed(_Feed):
 
 
 Feed = (
-    MapFeed | LinesFeed | StrongestFeed | WholeFeed | BarsFeed | RaceFeed | TilesFeed | StripsFeed
+    MapFeed
+    | LinesFeed
+    | StrongestFeed
+    | WholeFeed
+    | BarsFeed
+    | RaceFeed
+    | TilesFeed
+    | WallFeed
+    | RankingFeed
+    | StripsFeed
 )
 """What one part of a linked view is sent; `draw` names its script."""

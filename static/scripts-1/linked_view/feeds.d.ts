@@ -217,6 +217,38 @@ export interface TilesFeed {
   legend: Legend | null;
 }
 
+export interface WallFeed {
+  trace: string;
+  silent?: boolean;
+  title: string;
+  about: string;
+  caption: string;
+  alt: string;
+  alts?: string[];
+  draw: "wall";
+  picks: string;
+  hue: string;
+  size: [number, number];
+  cells: Packed;
+}
+
+export interface HeadRow {
+  name: string;
+  heads: [number, number][];
+}
+
+export interface RankingFeed {
+  trace: string;
+  silent?: boolean;
+  draw: "ranking";
+  head: [number, number];
+  aligned: boolean;
+  groups: HeadRow[];
+  numbers: string[][];
+  notes: string[][];
+  order: string;
+}
+
 export interface Gloss {
   text: string;
   origin: string;
@@ -283,4 +315,6 @@ export type Feed =
   | BarsFeed
   | RaceFeed
   | TilesFeed
+  | WallFeed
+  | RankingFeed
   | StripsFeed;

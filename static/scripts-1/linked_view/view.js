@@ -20,6 +20,7 @@ import { pointed } from "./spans.js";
 import { Stage } from "./stage.js";
 import { Strips } from "./strips.js";
 import { Tour } from "./tour.js";
+import { WallCell } from "./wall.js";
 
 // Px: the narrowest window in which a map is fitted under a question, what is around the map, and its least height.
 const [NARROW, AROUND, LEAST] = [641, 64, 240];
@@ -38,6 +39,7 @@ const CLASSES = {
   whole: WholeCell,
   bars: BarsCell,
   race: RaceCell,
+  wall: WallCell,
 };
 const views = new Map();
 
@@ -229,10 +231,14 @@ class View {
   updateWords(strips) {
     if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
     const claim = strips.claim?.step === this.inbox.at.step ? strips.claim.text : "";
-    const noted = this.stage ? this.focus.noted() : "";
-    const limit = this.stage && !this.inbox.several && this.focus.data?.limit;
-    for (const text of [noted, claim, limit]) if (text) this.sentence.append(" ", element("span", "lv-claim", text));
+    for (const text of [claim, ...this.beside]) if (text) this.sentence.append(" ", element("span", "lv-claim", text));
     for (const cell of this.all()) cell.words(strips);
+  }
+
+  // What stands behind the sentence on a stage: a note about its row, and what its numbers cannot say.
+  get beside() {
+    if (!this.stage) return [];
+    return [this.focus.noted(), this.inbox.several ? "" : this.focus.data?.limit];
   }
 
   // Marks the tokens under the pointer in the strips and in every other cell.

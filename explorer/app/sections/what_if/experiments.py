@@ -1,4 +1,4 @@
-"""Ten questions to start from, and one click to put the model to one of them."""
+"""Questions to start from, and one click to put the model to one of them."""
 
 import re
 from contextlib import suppress
@@ -13,7 +13,7 @@ from explorer.app.server.source import Source
 from explorer.app.server.stores import remembered
 from explorer.app.shell.changed import said
 from explorer.figures.base import labels
-from explorer.lenses.what_if.experiments import EXPERIMENTS, Experiment, Variants
+from explorer.lenses.what_if.experiments import CONTINUED, EXPERIMENTS, Experiment, Variants
 from transformer import interventions as do
 from transformer.interventions import Intervention
 
@@ -25,7 +25,7 @@ def show(source: Source) -> None:
     """The questions that a model can be asked, each with a button for every way to put it."""
     ready = [
         (experiment, put)
-        for experiment in EXPERIMENTS
+        for experiment in (*EXPERIMENTS, *CONTINUED)
         if (put := _put(source, experiment)) is not None
     ]
     if not ready:
@@ -64,7 +64,7 @@ def held_experiment(now: State) -> Experiment | None:
     source = models.known(now.model)
     text = examples.passage(source, now).sentence
     written = do.write_text(now.changes)
-    for experiment in EXPERIMENTS:
+    for experiment in (*EXPERIMENTS, *CONTINUED):
         if experiment.text == text and (put := _put(source, experiment)) is not None:
             variants, target = put
             if target == now.target and written in map(do.write_text, variants.values()):
@@ -75,7 +75,10 @@ def held_experiment(now: State) -> Experiment | None:
 def _put(source: Source | None, experiment: Experiment) -> Put | None:
     """An experiment with the places of a model; None if the model cannot be asked."""
     with suppress(KeyError, OSError, ValueError):
-        if source and source.heads and not source.load().cut(experiment.text).notes():
+        if source is None or tuple(source.sizes) != experiment.kinds:
+            return None
+        measured = source.heads or "cross" not in experiment.kinds
+        if measured and not source.load().cut(experiment.text).notes():
             return _placed(source, experiment.name, experiment=experiment)
     return None
 
