@@ -25,7 +25,7 @@ def step(name: str, at: int, **params: str) -> AppTest:
     view = SHIPPED[name].steps[at]
     model = "random"
     if "language-model" in SHIPPED[name].needs:
-        model = params["model"] = "language/writer"
+        model = params["model"] = "language/lm-en"
     return run(view.page, **{**view.params, "lesson": f"{name}.{at + 1}", "model": model, **params})
 
 
