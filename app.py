@@ -1,5 +1,7 @@
 """Home page: type a sentence, watch the model translate it, and look into its attention."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from explorer.app.address import State, session
@@ -12,7 +14,8 @@ from explorer.app.server.view import View
 from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
-from explorer.linked.view.home import HOME, LARGEST, TOUR, next_feed
+from explorer.linked.view.home import HOME, LARGEST, TOUR, Layout, next_feed
+from explorer.linked.view.wire import Feed
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "
@@ -23,10 +26,39 @@ _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
 
+WALL = "wall"
+
+
+def _layout(opened: View) -> Layout:
+    """What the view holds: where one kind of attention leaves room, all of its heads, too."""
+    sizes = opened.translation.config.sizes
+    if len(sizes) > 1 or max(sizes[opened.kinds[0]]) == 1:
+        return HOME
+    return replace(HOME, plots=(*opened.kinds, "next", WALL))
+
+
 def show(opened: View) -> None:
     """Draws the linked view of a sentence."""
 
+    only = opened.kinds[0] if len(opened.kinds) == 1 else ""
+    layout = _layout(opened)
+    has_wall = WALL in layout.plots
+
+    def feeds(now: State, looks: Looks) -> dict[str, Feed]:
+        drawing = str(opened.run_key.drawing)
+        run = opened.translation
+        drawn: dict[str, Feed] = {"next": next_feed(opened.key, run, drawing, offered(opened))}
+        if has_wall:
+            from explorer.app.maps import wall  # PyTorch comes with it
+
+            drawn |= wall.feeds(looks[only], now)
+        return drawn
+
     def below(now: State, looks: Looks) -> None:
+        if has_wall:
+            from explorer.app.maps import wall
+
+            wall.controls(looks[only], now)
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
             display.measure(opened, now)
@@ -40,14 +72,10 @@ def show(opened: View) -> None:
     plots = {*opened.kinds, "controls", "next"}
     room = st.container(key="doubt-room")  # above the picture, but filled after it
     scene = Scene(
-        layout=HOME,
+        layout=layout,
         opened=opened,
         kinds=opened.kinds,
-        extra=lambda now, looks: {
-            "next": next_feed(
-                opened.key, opened.translation, str(opened.run_key.drawing), offered(opened)
-            )
-        },
+        extra=feeds,
         below=below,
         tour=tuple(stop for stop in TOUR if stop[0] in plots),
         largest=LARGEST,
@@ -83,7 +111,7 @@ if source is not None:
     doubt.leave()
     opened = sentence.open_sentence(source, now)
     now = session.current()
-    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    frame.show_notices(now, () if opened is None else opened.notes)
     changed.show_changes(now, opened)
     if opened is not None:
         if now.lesson is not None:

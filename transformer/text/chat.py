@@ -126,7 +126,8 @@ def _before_turns(template: str, first: Message, tokens: Mapping[str, str]) -> i
     talk: list[Message] = [first, {"role": "assistant", "content": "x"}]
     try:
         alone, before, after = (
-            render(template, turns, tokens, begins=False) for turns in ([first], talk, [*talk, first])
+            render(template, turns, tokens, begins=False)
+            for turns in ([first], talk, [*talk, first])
         )
     except ChatError:
         return 0

@@ -158,6 +158,11 @@ class Source(ABC):
         return getattr(self.stated, "task", "translate")
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of the model in memory, whatever it reads; empty before."""
+        return self.load().notes if self.resident else ()
+
+    @property
     def chats(self) -> bool:
         """Whether it answers in conversations, as far as is known without loading it."""
         return self.resident and bool(self.load().chat_template)

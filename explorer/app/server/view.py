@@ -76,6 +76,11 @@ class View:
         """How many tokens of the output a prompt gave; none of a run whose output was read."""
         return n_given(self.translation)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know of this run, beside what holds for every run of its model."""
+        return tuple(note for note in self.translation.notes if note not in self.source.notes)
+
     def tokens(self, candidates: bool = False) -> list[str]:
         """The pieces of the run, with those that were candidates or without."""
         run = self.translation

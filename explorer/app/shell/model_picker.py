@@ -68,6 +68,8 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         elif isinstance(source, ModelHandle):
             line, more = _about(source)
             st.caption(plain(line or more), help=plain(more) if line else None)
+            for note in source.notes:
+                st.caption(plain(note))
         if source.pieces:
             _pick_language(source, now)
         left_out()

@@ -47,7 +47,7 @@ def open_sentence_page(
             wanted = replace(now, changes=tuple(filter(changes, now.changes)))
             opened = sentence.open_sentence(source, reading(source, wanted))
     now = session.current()
-    frame.show_notices(now, () if opened is None else opened.translation.notes)
+    frame.show_notices(now, () if opened is None else opened.notes)
     tell(now, opened, changes)
     if opened is not None and now.lesson is not None:
         strip.ask(opened)

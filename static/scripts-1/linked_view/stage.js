@@ -5,9 +5,10 @@ import { place } from "./dom.js";
 import { FONTS, spread } from "./fit.js";
 
 // Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; height
-// of a bar in two columns, and of what is around the bars; what a bar needs beside its name; what lies under the view.
-const SIZES = { gap: 18, around: 70, head: 290, lane: 19, about: 80, beside: 104, below: 74 };
-const LAYOUTS = ["beside", "over", "square"];
+// of a bar in two columns, and of what is around the bars; what a bar needs beside its name; what lies under the view, and the
+// choice of the order of all heads there.
+const SIZES = { gap: 18, around: 70, head: 290, lane: 19, about: 80, beside: 104, below: 74, sorting: 52 };
+const LAYOUTS = ["beside", "over", "square", "alone"];
 // The least height of the maps, below which the page scrolls.
 const LEAST = 264;
 const NARROW = matchMedia("(max-width: 900px)");
@@ -62,7 +63,29 @@ export class Stage {
     grid.classList.toggle("lv-halved", halved);
     if (halved) this.halve(width, cells, spec.focus);
     else if (NARROW.matches) this.rooms = everywhere(cells, [width, 1.25 * width]);
+    else if (cells.wall) this.alone(width, cells, spec.focus);
     else this.spread(width, cells, spec.focus);
+  }
+
+  // The only map that a model has: beside it the next token, and under that all heads, in what is left of the window.
+  alone(width, cells, focus) {
+    const { gap, around, head, below, sorting, lane, about } = SIZES;
+    const height = this.height(below + sorting);
+    const { most = 10 } = cells.next ?? {};
+    const bars = about + lane * Math.ceil(most / 2);
+    const room = [0.5 * width, height - around];
+    const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
+    this.cell = cell;
+    const main = Math.max(Math.ceil(size[0]), head);
+    const right = width - main - gap;
+    const wall = [right, Math.max(height - bars - gap - around, LEAST / 2)];
+    this.rooms = { ...everywhere(cells, room), next: [right, bars - about], wall };
+    this.lay("alone", { "--gap": gap, "--main": main });
+  }
+
+  lay(layout, sizes) {
+    for (const each of LAYOUTS) this.view.grid.classList.toggle(`lv-${each}`, each === layout);
+    place(this.view.grid, sizes);
   }
 
   // Beside another run: the map of the sentence over two of half its width, and the next token under them.
@@ -85,8 +108,7 @@ export class Stage {
     const { layout, room, main, side, next } = spread({ width, height, gap, bars, around, measure });
     measure(room); // the cell of the layout that was chosen
     this.rooms = { ...everywhere(cells, side), [focus]: room, next: [next[0], next[1] - about] };
-    for (const each of LAYOUTS) this.view.grid.classList.toggle(`lv-${each}`, each === layout);
-    place(this.view.grid, { "--gap": gap, "--side": side[0], "--main": main });
+    this.lay(layout, { "--gap": gap, "--side": side[0], "--main": main });
   }
 
   // From the top of the grid to the bottom of the window, as if nothing were scrolled.

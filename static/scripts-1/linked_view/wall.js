@@ -19,8 +19,9 @@ export function opacities(levels) {
 export const sideOf = (width, heads) => Math.floor(Math.min(MOST, Math.max(LEAST, (width - BESIDE) / heads - GAP)));
 
 export class WallCell extends Cell {
-  draw(lib, data, [width]) {
+  draw(lib, data, [width, high]) {
     this.side = sideOf(width, data.size[1]);
+    this.body.style.maxHeight = high ? `${high}px` : "";
     this.body.classList.add("lv-all-heads");
     if (this.read !== data) {
       this.read = data;
@@ -115,7 +116,9 @@ export class WallCell extends Cell {
   words(strips) {
     super.words(strips);
     const order = this.ranking?.order;
-    if (this.data && order) this.text.title.append(element("span", "lv-about", order));
+    this.order?.remove();
+    this.order = this.data && order ? element("span", "lv-about", order) : null;
+    if (this.order) this.text.title.append(this.order);
   }
 }
 
