@@ -366,7 +366,7 @@ def after_equal(weights: Values, tokens: Sequence[str]) -> Values:
 
 
 Looks = Callable[[Values, Sequence[str]], Values]
-"""The weights of a head's map, and the tokens of its keys, to the weights at a place of its rows."""
+"""From a head's weights and the tokens of its keys: the weights at one place of each row."""
 ROLES: dict[str, tuple[str, Looks | None]] = {
     "previous": ("the key before the query", lambda weights, _: np.diagonal(weights, -1)),
     "next": ("the key after the query", lambda weights, _: np.diagonal(weights, 1)),
