@@ -200,9 +200,14 @@ def roles(look: HeadSelection) -> Sequence[Sequence[str]]:
 
 @remembered(64)
 def _roles_here(opened: View, kind: str) -> list[list[str]]:
-    """The roles that heads have in one run; an empty text for a mixed head."""
+    """The roles that heads have in one run; an empty text for a mixed head.
+
+    None if the run is too short for any statistic: one row says nothing.
+    """
     grid = per_run.statistics(opened, kind)
     names = sorted({name for row in grid for head in row for name in head})
+    if not names:
+        return []
     means = {
         name: np.array([[head.get(name, np.nan) for head in row] for row in grid], np.float32)
         for name in names
