@@ -160,7 +160,7 @@ class Visitor:
     def link(self, page: str) -> Any:
         """A link to a page, in the menu or beside the heading."""
         if page == sitemap.HOME:
-            return self.page.locator(".st-key-menu a").filter(has_text="Translate")
+            return self.page.locator(".st-key-menu a").filter(has_text="Step by step")
         links = f":is(.st-key-menu, .st-key-beside) a[href^='{page}']"
         return self.page.locator(links).first
 
