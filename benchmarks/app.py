@@ -88,6 +88,7 @@ def app(*, model: Model = "en-pt", repeats: Repeats = 5) -> int:
             page = visit(browser, f"{there.url}/?model={model}", READY)
             reference = visit(browser, bare.url, BARE_READY)
             _compare_enter(page, reference, repeats)
+            _compare_models(browser, there.url, repeats)
             for tokens, text in texts.items():
                 reference = visit(browser, f"{bare.url}/?tokens={tokens}", BARE_READY)
                 place = urlencode({"model": model, "text": text, "step": 1})
@@ -115,6 +116,34 @@ def _compare_enter(page: Page, reference: Page, repeats: int) -> None:
         titled = _titled(f"e.textContent.startsWith('{text}')")
         theirs.append(enter(reference, "Sentence", text, titled))
     compare("Enter to painted", ours, theirs, "ms", 2, named="a bare page")
+
+
+CONTINUES, TRANSLATES = "language/lm-en", "en-de"
+"""A bundled model that continues texts, and one of its size that translates."""
+
+
+def _compare_models(browser: Browser, url: str, repeats: int) -> None:
+    """From Enter to the new picture, and the bytes of it, with a model that continues a text beside
+    one that translates it."""
+    times: dict[str, list[float]] = {CONTINUES: [], TRANSLATES: []}
+    received: dict[str, list[float]] = {CONTINUES: [], TRANSLATES: []}
+    fields = {CONTINUES: "Text to continue", TRANSLATES: "Sentence to translate"}
+    firsts = {CONTINUES: ".lv-given .lv-word", TRANSLATES: ".lv-strip-source .lv-word"}
+    place = {name: urlencode({"model": name, "write": 13}) for name in times}
+    pages = {name: _watched(browser, f"{url}/?{place[name]}") for name in times}
+    for i in range(repeats):
+        word = WORDS[i % 7]
+        text = f"{word} saw a new house in the city last year"
+        for name, (page, wire) in pages.items():
+            painted = f"document.querySelector('{firsts[name]}').textContent === '{word}'"
+            wire.clear()
+            times[name].append(enter(page, fields[name], text, f"{READY} && {painted}"))
+            settle(page)
+            received[name].append(wire.received)
+    what = "Enter to painted, a language model"
+    compare(what, times[CONTINUES], times[TRANSLATES], "ms", 1.1, named=TRANSLATES)
+    what = "bytes of that picture"
+    compare(what, received[CONTINUES], received[TRANSLATES], "", 1.1, named=TRANSLATES)
 
 
 def _first_pictures(
