@@ -84,7 +84,7 @@ def test_a_large_one_among_one_s_own_models_ends_the_offer(
     monkeypatch.setenv("TRANSFORMER_MODELS", str(own))
     known = models.available().values()
     assert [model.name for model in known if hub_picker.is_real(model)] == []
-    monkeypatch.setattr(hub_picker, "LARGE", 1_000)
+    monkeypatch.setattr(models, "LARGE", 1_000)
     assert [model.name for model in known if hub_picker.is_real(model)] == ["language/mine"]
 
 

@@ -10,7 +10,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -73,8 +73,6 @@ _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
 _TITLES = {"language/lm-en": "English language model"}
 """Titles of bundled models whose names are no languages."""
 STARTING = "PyTorch and the model are still loading, because the server has just started."
-LANGUAGE_MODEL = "Language model"
-"""What stands before the models of others that continue texts."""
 LARGE = 100_000_000
 """From this many bytes on, the list of models says how much memory a model needs."""
 LOOKED_FOR = 5
@@ -206,8 +204,7 @@ class ModelHandle(Source):
         if hub_title(self.path):
             owner, _, model = self.name.partition("/")
         needs = size(self.needs) if self.needs >= LARGE else ""
-        sort = LANGUAGE_MODEL if owner and self.task == "continue" else ""
-        return " · ".join(filter(None, (sort, model, needs, owner)))
+        return " · ".join(filter(None, (model, needs, owner)))
 
     @property
     def resident(self) -> bool:
@@ -404,6 +401,17 @@ def available() -> dict[str, ModelHandle]:
         if not handle.problem:
             models.setdefault(handle.name, handle)
     return models
+
+
+def grouped(models: Mapping[str, ModelHandle]) -> list[str]:
+    """The names in the order of a list: translators, then language models, then twins."""
+
+    def group(name: str) -> int:
+        if models[name].task == "continue":
+            return 1
+        return 2 if name.startswith((f"{TWINS}/", f"{RECURRENT}/")) else 0
+
+    return sorted(models, key=group)
 
 
 def _of_other_programs() -> list[ModelHandle]:

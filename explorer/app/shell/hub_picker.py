@@ -7,9 +7,9 @@ import streamlit as st
 
 from explorer.app.address import session
 from explorer.app.controls import part, plain, refusal
-from explorer.app.server import hub_models, memory
+from explorer.app.server import hub_models, memory, models
 from explorer.app.server.hub_models import HubQuestion
-from explorer.app.server.models import BUNDLED, LARGE, ModelHandle, own_models
+from explorer.app.server.models import ModelHandle
 from transformer.families.registry import KNOWN
 from transformer.hub.files import Offer, size
 from transformer.hub.settings import Hub, is_hosted, pasted_name
@@ -58,8 +58,8 @@ def is_real(model: ModelHandle) -> bool:
     """Whether a model continues texts, and is neither bundled nor a small one that was trained
     here."""
     folders = {*model.path.parents}
-    small = own_models() in folders and model.needs < LARGE
-    return BUNDLED not in folders and not small and model.task == "continue"
+    small = models.own_models() in folders and model.needs < models.LARGE
+    return models.BUNDLED not in folders and not small and model.task == "continue"
 
 
 def _take(name: str) -> None:

@@ -35,7 +35,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
         place = st.container()
         menu.draw()
     known = models.available()
-    names = [*known, *session.visit().files]
+    names = [*models.grouped(known), *session.visit().files]
     if not names:
         st.error(
             "There is no model here. Put one into assets/models, or train one with "
@@ -111,7 +111,7 @@ def _about(source: ModelHandle) -> tuple[str, str]:
     disk = f"{size(source.nbytes)} on disk" if source.nbytes else ""
     short = source.lacks_memory
     if source.keeper is not None:
-        text = f"Kept by {source.keeper}: {disk}, {size(source.needs)} of memory."
+        text = f"A language model, kept by {source.keeper}: {disk}, {size(source.needs)} of memory."
         return f"{text} {short}".strip(), source.runs
     if not card.license or not card.good_at:
         return short or card.trouble, source.runs

@@ -56,18 +56,18 @@ class Doing:
 
     does: str  # "translates"
     writes: str  # what it writes: "translation"
-    ask: str  # the form for a text
-    own: str  # the form for an output of one's own
+    form: str  # for a text
+    output_form: str  # for an output of the reader's, if it takes one
     usual: tuple[str, ...]  # texts to start from
 
 
 TRANSLATES = Doing(
     does="translates",
     writes="translation",
-    ask="""<input name="text" aria-label="Sentence to translate" maxlength="2000"
+    form="""<input name="text" aria-label="Sentence to translate" maxlength="2000"
  autocomplete="off" dir="auto">
 <button>Translate</button>""",
-    own="""
+    output_form="""
 <details class="live-own"><summary>Use your own translation</summary>
 <form id="own" class="live-ask">
 <input name="target" aria-label="Your own translation" maxlength="2000" autocomplete="off"
@@ -88,10 +88,10 @@ TRANSLATES = Doing(
 CONTINUES = Doing(
     does="continues texts",
     writes="text",
-    ask="""<input name="text" aria-label="Text to continue" maxlength="2000"
+    form="""<input name="text" aria-label="Text to continue" maxlength="2000"
  autocomplete="off" dir="auto">
 <button>Continue</button>""",
-    own="",
+    output_form="",
     usual=(
         "The old house",
         "She gave her brother a book",
@@ -194,8 +194,8 @@ def _page(
     return _FRAME.format(
         policy=html.escape(_policy(folder)),
         title=safe(f"{model.name} {doing.does} in this page"),
-        ask=doing.ask,
-        own=doing.own,
+        ask=doing.form,
+        own=doing.output_form,
         style="\n".join((scripts.style(), (served.scripts() / "live/live.css").read_text("utf-8"))),
         about=safe(_about(model, known, path, parts)),
         texts="\n".join(lines),

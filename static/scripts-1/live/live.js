@@ -131,7 +131,8 @@ class Live extends Living {
       const same = asked.text === this.text && asked.target === this.target;
       Object.assign(this, { text: asked.text, target: asked.target, off: asked.off, before });
       this.replace(found, same);
-      const cut = found.cut ? " It was cut at the limit of this page, so it is incomplete." : "";
+      const incomplete = found.cut && !this.continues;
+      const cut = incomplete ? " It was cut at the limit of this page, so it is incomplete." : "";
       const ms = Math.max(1, Math.round(found.ms));
       this.say(`${found.predicts.length} tokens in ${ms} ms, in this browser.${cut} ${this.page.slow}`);
     } catch (error) {

@@ -54,8 +54,8 @@ def test_they_are_listed_after_all_others_and_open_under_their_own_name(home: Pa
     assert isinstance(ollama, models.ModelHandle)
     assert isinstance(studio, models.ModelHandle)
     assert (ollama.keeper, studio.keeper) == (Keeper.OLLAMA, Keeper.LM_STUDIO)
-    assert ollama.label == "Language model · small:1b · Ollama"
-    assert studio.label == "Language model · small-Q8_0 · LM Studio"
+    assert ollama.label == "small:1b · Ollama"
+    assert studio.label == "small-Q8_0 · LM Studio"
     assert ollama.nbytes == ollama.path.stat().st_size
     model = ollama.load(first=True)
     assert model.continues
@@ -63,6 +63,16 @@ def test_they_are_listed_after_all_others_and_open_under_their_own_name(home: Pa
     bundled = models.find(models.DEFAULT)
     assert isinstance(bundled, models.ModelHandle)
     assert bundled.keeper is None
+
+
+def test_the_list_has_translators_then_language_models_then_twins() -> None:
+    known = models.available()
+    names = models.grouped(known)
+    assert sorted(names) == sorted(known)
+    assert names[:2] == ["en-pt", "en-de"]
+    at = names.index(OLLAMA)
+    assert [known[name].task for name in names[2 : at + 1]] == ["continue"] * (at - 1)
+    assert {name.partition("/")[0] for name in names[at + 1 :]} == {"positions", "recurrent"}
 
 
 def test_a_large_one_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
