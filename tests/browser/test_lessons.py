@@ -75,6 +75,7 @@ PICTURES = {
     "app.py": "[data-plot=next] .lv-race",
     "pages/cross_attention.py": "[data-plot=cross] .lv-sheet",
     "pages/encoder_self_attention.py": "[data-plot=encoder] .lv-sheet",
+    "pages/decoder_self_attention.py": "[data-plot=decoder] .lv-sheet",
     "pages/inside_a_head.py": ".slot .pic-plot",
     "pages/masks.py": ".st-key-masks-mask .nsewdrag",
     "pages/training.py": ".st-key-shifted .main-svg",
@@ -96,7 +97,8 @@ def test_the_picture_that_is_asked_about_lies_in_the_window(
     assert lesson is not None
     step = lesson.steps[i]
     visitor.page.set_viewport_size({"width": 1280, "height": 800})
-    asked = {**step.params, "lesson": f"{name}.{i + 1}", "model": "en-pt"}
+    model = "language/lm-en" if "language-model" in lesson.needs else "en-pt"
+    asked = {**step.params, "lesson": f"{name}.{i + 1}", "model": model}
     visitor.page.goto(
         f"{visitor.base}/{step.page.removesuffix('.py').removeprefix('pages/')}?{urlencode(asked)}"
     )

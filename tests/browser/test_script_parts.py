@@ -72,7 +72,8 @@ def test_a_view_that_is_mounted_twice_for_a_moment_stays_in_the_place_that_is_le
 
 
 STRIP = """({ side, spec, data, hovered }) => import("/VIEW/strips.js").then(({ Strips }) => {
-  const strips = new Strips({ inbox: { spec: { strips: [side] }, at: { step: 0 }, position: () => 2 } });
+  const inbox = { spec: { strips: [side] }, at: { step: 0 }, position: () => 2, chosen: () => [] };
+  const strips = new Strips({ inbox });
   strips.draw({ direction: { [side]: "ltr" }, sides: { [side]: side }, ...data });
   strips.follow();
   strips.hover({ [side]: hovered });

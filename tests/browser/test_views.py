@@ -165,6 +165,30 @@ def _row(visitor: Visitor, row: int) -> list[float]:
     return list(visitor.page.evaluate(script, [row]))
 
 
+def test_the_wall_scrolls_in_its_own_box_keeps_its_labels_and_opens_a_head(
+    visitor: Visitor,
+) -> None:
+    visitor.open("", model="language/writer", text="one two three", decoder="1.1", sort="layer")
+    assert visitor.page.locator(".lv-tile").count() == 8
+    assert visitor.page.locator(".lv-chosen-tile").get_attribute("data-head") == "0.0"
+    visitor.page.add_style_tag(content=".lv-all-heads { height: 70px; width: 120px }")
+    box = visitor.page.locator(".lv-all-heads")
+    before = visitor.read("document.querySelector('.stMain').scrollTop")
+    box.evaluate("node => node.scrollTo(60, 40)")
+    assert visitor.read("document.querySelector('.lv-all-heads').scrollTop") > 0
+    assert visitor.read("document.querySelector('.stMain').scrollTop") == before
+    edge = box_of(box)
+    assert abs(box_of(visitor.page.locator(".lv-tile-label").last)["x"] - edge["x"]) < 3
+    assert abs(box_of(visitor.page.locator(".lv-tile-columns"))["y"] - edge["y"]) < 3
+    visitor.page.locator("[data-head='1.2']").click()
+    visitor.has(decoder="2.3")
+    visitor.until("document.querySelector('.lv-chosen-tile').dataset.head === '1.2'")
+    visitor.open("", model="language/writer", text="one two three", sort="weight", step="2")
+    shares = [float(text) for text in visitor.page.locator(".lv-tile-number").all_inner_texts()]
+    assert len(shares) == 8
+    assert shares == sorted(shares, reverse=True)
+
+
 def test_a_hidden_row_is_named_and_its_neighbours_stay_in_place(visitor: Visitor) -> None:
     visitor.open("encoder_self_attention", **case_link("copy", source="8"), hide="special")
     assert "hidden" in visitor.told(".lv-sentence")

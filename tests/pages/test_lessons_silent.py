@@ -73,6 +73,9 @@ def feed_texts(feed: dict[str, Any]) -> Iterator[str]:
     assert feed["silent"]
     for name in ("title", "about", "caption", "alt"):
         yield feed.get(name, "")
+    if feed["draw"] == "ranking":
+        yield from flat([feed["notes"], feed["numbers"], feed["order"]])
+        return
     yield from flat(
         [feed.get("sentences"), list((feed.get("notes") or {}).values()), feed.get("shares")]
     )

@@ -249,7 +249,12 @@ def _heads_left(look: HeadSelection, now: State) -> list[Head] | None:
 
 
 def controls(look: HeadSelection, now: State) -> None:
-    """Draws what sorts the wall, what is left of it, and the key of the weights."""
+    """Draws what sorts the wall, what is left of it, and the key of the weights.
+
+    Nothing while a lesson's question is open: the key would answer it.
+    """
+    if session.visit().silent is not None:
+        return
     orders = offered(look)
     names = {order: _NAMES[order] for order in orders}
     with st.container(horizontal=True, vertical_alignment="center"):

@@ -160,7 +160,7 @@ export class Outbox {
     const { inbox, view } = this;
     const place = { step: inbox.position("step"), source: inbox.sourceNow() };
     const { names } = inbox.current("strips");
-    const said = inbox.several ? view.focus.sentence().join("") : view.focus.says();
+    const said = inbox.several && view.focus.data ? view.focus.sentence().join("") : view.focus.says();
     view.live.textContent = `${placeName(inbox.spec.cursor, place, names)} ${said}`;
   }
 }
