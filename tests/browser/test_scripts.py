@@ -320,9 +320,37 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         ([3, None], "3"),
         *(([value, "+.1"], text) for value, text in {1.25: "+1.3", -1: "−1.0", 0: "+0.0"}.items()),
     ],
-    "place.written": [([PLACE, {"cross": [2, 4]}], "#step=7&source=3&cross=3.5")],
+    "place.written": [
+        ([PLACE, {"cross": [2, 4]}], "#step=7&source=3&cross=3.5"),
+        (
+            [{**PLACE, "chosen": SEVERAL}, {"cross": [2, 4]}],
+            "#step=7&source=3&steps=2-3&sources=1.5&together=sum&cross=3.5",
+        ),
+    ],
+    "place.positions": [
+        (["3-5.8", 9], [2, 3, 4, 7]),
+        (["2.1", 9], [0, 1]),
+        (["1-9", 9], [*range(9)]),
+        *(
+            ([text, 9], [])
+            for text in (None, "", "4", "3-3", "5-3", "1-10", "0.1", "1..2", "1-2-3", "a.b")
+        ),
+    ],
     "place.placeIn": [
-        (["#step=7&source=3&cross=3.5", KINDS, STRIPS], {"heads": {"cross": [2, 4]}, "at": PLACE}),
+        *(
+            (
+                [f"#step=7&source=3&cross=3.5{more}", KINDS, STRIPS],
+                {"heads": {"cross": [2, 4]}, "at": {**PLACE, "chosen": chosen}},
+            )
+            for more, chosen in (
+                ("", NONE),
+                (
+                    "&steps=2-3&sources=1.3&together=sum",
+                    {**SEVERAL, "sources": [0, 2]},
+                ),
+                ("&steps=2-99&sources=3&together=most", NONE),
+            )
+        ),
         *(([text, KINDS, STRIPS], {"heads": {}, "at": {}}) for text in NOWHERE),
     ],
 }

@@ -23,9 +23,10 @@ STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson
 def step(name: str, at: int, **params: str) -> AppTest:
     """Opens a step of a lesson."""
     view = SHIPPED[name].steps[at]
-    return run(
-        view.page, **{**view.params, "lesson": f"{name}.{at + 1}", "model": "random", **params}
-    )
+    model = "random"
+    if "language-model" in SHIPPED[name].needs:
+        model = params["model"] = "language/lm-en"
+    return run(view.page, **{**view.params, "lesson": f"{name}.{at + 1}", "model": model, **params})
 
 
 def options(at: AppTest) -> list:

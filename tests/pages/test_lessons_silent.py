@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address.parameters import parse
 from explorer.app.lessons import asking, files
-from explorer.app.lessons.questions import Measured
+from explorer.app.lessons.questions import LAST, Measured
 from explorer.app.server import examples, models
 from explorer.linked.view.silent import LATER
 
@@ -139,8 +139,14 @@ def singled_out(found: Measured, quantity: str, text: str) -> bool:
     return names(right, text) and not all(names(each.name, text) for each in found.options)
 
 
+def model_for(name: str, model: str) -> str:
+    """A model that a lesson is about: the given one, or the bundled language model."""
+    return "language/lm-en" if "language-model" in LESSONS[name].needs else model
+
+
 def opened(model: str, name: str, i: int, text: str | None = None) -> AppTest:
     view = LESSONS[name].steps[i]
+    model = model_for(name, model)
     text = text or examples.text_on(models.find(model), None)
     return run(
         view.page, **{"text": text, **view.params, "lesson": f"{name}.{i + 1}", "model": model}
@@ -156,6 +162,7 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     answer = asking.answer
     monkeypatch.setattr(asking, "answer", lambda *given: asked.append(answer(*given)) or asked[-1])
     view = LESSONS[name].steps[i]
+    model = model_for(name, model)
     for sentence in (None, *examples.offered(models.find(model)).values()):
         at = opened(model, name, i, sentence)
         if asked[-1].has_margin:
@@ -168,11 +175,11 @@ def test_nothing_singles_the_answer_of_an_open_question_out(
     texts = [text for text in shown(at, plain_of(at, found), view.text) if text]
     assert [text for text in texts if singled_out(found, question.quantity, text)] == []
     if question.quantity == "role":
-        heads = [
-            f"L{layer + 1} H{head + 1}"
-            for layer, head in [at.session_state["state"].__dict__[question.kind]]
-        ]
-        assert found.options[found.best].name not in heads
+        kind = question.kind
+        if kind == LAST:
+            kind = [*models.find(model).sizes][-1]
+        layer, head = getattr(at.session_state["state"], kind)
+        assert found.options[found.best].name != f"L{layer + 1} H{head + 1}"
 
 
 def plain_of(at: AppTest, found: Measured) -> str:
@@ -292,8 +299,9 @@ def test_no_step_states_what_a_later_one_asks(name: str, i: int):
 
 
 def test_no_question_stands_twice():
+    places = ("text", "step", "decoder", "changes")  # a view may name where it asks
     questions = [
-        step.question
+        (step.question, *map(step.params.get, places))
         for lesson in files.every()[0].values()
         for step in lesson.steps
         if step.question

@@ -32,6 +32,7 @@ INSIDE = {
     "hide": do.hide(1),
     "forbid cells": do.mask("encoder", forbid=[(0, 1), (None, 3)]),
     "forbid the past": do.mask("decoder", forbid="past", layer=1),
+    "hide from later": do.mask("decoder", forbid=[("later", 0), ("later", 2)]),
     "temperature": do.temperature("cross", 0, None, 3.0),
     "unscaled": do.unscaled("encoder", 0, 1),
     "no positions in the encoder": do.no_positions("encoder"),

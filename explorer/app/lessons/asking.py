@@ -8,7 +8,7 @@ from explorer.app.address import sitemap
 from explorer.app.address.kinds import Moves
 from explorer.app.address.parameters import parse
 from explorer.app.address.state import State, read_by
-from explorer.app.lessons.files import CHECKS, Lesson, LessonError, Step, printable, read
+from explorer.app.lessons.files import CHECKS, FACTS, Lesson, LessonError, Step, printable, read
 from explorer.app.lessons.questions import Measured, Question, Viewpoint, measure
 from explorer.app.server import examples, models, runs
 from explorer.app.server.run_key import RunKey
@@ -34,7 +34,8 @@ def place(
     source = now.source
     if source is None:
         source = runs.followed(run, heads["cross"])[step] if "cross" in heads else 0
-    return Viewpoint(step, min(source, len(run.source_tokens) - 1), **heads)
+    last = max(0, len(run.source_tokens) - 1)  # a model may read no source
+    return Viewpoint(step, min(source, last), **heads)
 
 
 @remembered(256)
@@ -56,8 +57,9 @@ def open_view(now: State, needs: Sequence[str]) -> tuple[View, Viewpoint]:
         source = models.find(now.model)
     else:
         every = list(models.available().values())
+        kinds = [kind for kind in needs if kind not in FACTS]
         source = next(
-            (candidate for candidate in every if all(kind in candidate.sizes for kind in needs)),
+            (candidate for candidate in every if all(kind in candidate.sizes for kind in kinds)),
             every[0],
         )
     run_key = RunKey.of(now, source, examples.passage(source, now).sentence)

@@ -15,7 +15,7 @@ from explorer.app.address.parameters import parse
 from explorer.app.address.state import KEYS, SHARED
 from explorer.app.lessons.questions import KINDS as ATTENTION
 from explorer.app.lessons.questions import Question
-from transformer.config import ModelConfig
+from transformer.config import AttentionKind, ModelConfig
 from transformer.storage.files import POINTER
 from transformer.storage.typed import typed
 from transformer.text.kinds import Checked, Kind, one_of, whole
@@ -31,6 +31,7 @@ FOLDER = "ATTENTION_LESSONS"
 MOST_BYTES, MOST_FILES, MOST_STEPS, MOST_WORDS = 100_000, 100, 30, 80
 FACTS: Mapping[str, Callable[[ModelConfig], bool]] = {
     "scale": lambda config: all(site.score == "scaled_dot" for site in config.sites.values()),
+    "language-model": lambda config: [*config.sites] == [AttentionKind.DECODER],
     "embedding-scale": lambda config: getattr(config, "scaled_embeddings", False),
     "equation-2": lambda config: (
         config.activation == "relu" and not getattr(config, "gated", False)

@@ -36,6 +36,7 @@ NAMES = {
     "cross": "cross-attention",
 }
 KINDS = tuple(map(str, AttentionKind))
+LAST = "last"
 PLACES = {"marked": 0, "after": 1, "before": -1}
 """Rows from the one that the cursor marks."""
 Write = Callable[[float], str]
@@ -51,7 +52,8 @@ class Question(Checked):
     """
 
     quantity: Annotated[str, one_of(*QUANTITIES)]
-    kind: Annotated[str, one_of(*KINDS)] = "cross"  # the attention that it is about
+    # the attention that it is about; `last`: what the outputs of a run rest on, its last kind
+    kind: Annotated[str, one_of(LAST, *KINDS)] = LAST
     key: Annotated[str, one_of(*KEYS)] = "next"  # of masked: the key, seen from the row
     place: Annotated[str, one_of(*PLACES)] = (
         "marked"  # the row or step that the cursor marks, or the next one
@@ -104,7 +106,9 @@ class Viewpoint(NamedTuple):
 
 
 def _further(place: int, by: int, count: int) -> int:
-    """The place some steps further; as many back if there is none."""
+    """The place some steps further; as many back if there is none; 0 on a side without tokens."""
+    if not count:
+        return 0
     further = place + by
     if not 0 <= further < count:
         further = place - by
@@ -351,12 +355,28 @@ def unsure(at: Asking) -> Measured:
     return _most(asks, names, -logs[chosen], lambda value: _share(-value))
 
 
-ROLES: dict[str, tuple[str, Callable[[Values], Values] | None]] = {
-    "previous": ("the key before the query", lambda weights: np.diagonal(weights, -1)),
-    "next": ("the key after the query", lambda weights: np.diagonal(weights, 1)),
-    "same": ("the key at the query's own place", np.diagonal),
-    "first": ("the first key", lambda weights: weights[1:, 0]),
-    "end": ("the last key of the source, the end of the sentence", lambda weights: weights[:, -1]),
+def after_equal(weights: Values, tokens: Sequence[str]) -> Values:
+    """Of each row whose token stood before: its weight on the keys right after those places."""
+    sums = list[float]()
+    for row, token in enumerate(tokens[: len(weights)]):
+        keys = [place + 1 for place in range(row) if tokens[place] == token]
+        if keys:
+            sums.append(float(weights[row, keys].sum()))
+    return np.array(sums)
+
+
+Looks = Callable[[Values, Sequence[str]], Values]
+"""From a head's weights and the tokens of its keys: the weights at one place of each row."""
+ROLES: dict[str, tuple[str, Looks | None]] = {
+    "previous": ("the key before the query", lambda weights, _: np.diagonal(weights, -1)),
+    "next": ("the key after the query", lambda weights, _: np.diagonal(weights, 1)),
+    "same": ("the key at the query's own place", lambda weights, _: np.diagonal(weights)),
+    "first": ("the first key", lambda weights, _: weights[1:, 0]),
+    "end": (
+        "the last key of the source, the end of the sentence",
+        lambda weights, _: weights[:, -1],
+    ),
+    "induction": ("the keys right after earlier places of the row's own token", after_equal),
     "aligner": ("which head's strongest links agree best with links made by hand (1 − AER)?", None),
 }
 """Place where a head with the role looks, and the weights there, one for each row that has such a
@@ -374,7 +394,10 @@ def role(at: Asking) -> Measured:
         return _of_heads(
             at, words, np.array([1 - float(head["aer"]) for layer in known for head in layer])
         )
-    weights = [of(at.run.weights(at.kind, *head)) for head in at.heads]
+    if at.question.role == "induction" and not at.run.config.sites[at.kind].own_keys:
+        _refuse(f"The keys of {NAMES[at.kind]} are not the tokens of its rows.")
+    keys = at.run.labels(at.kind).keys
+    weights = [of(at.run.weights(at.kind, *head), keys) for head in at.heads]
     if not weights[0].size:
         _refuse(SHORT)
     asks = f"over all rows, which head puts the most weight on {words}?"
@@ -459,6 +482,8 @@ CHANGES: dict[str, Callable[[Asking], Intervention]] = {
 def difference(at: Asking) -> Measured:
     """The effect of a change on the translation; of several changes, the one that costs it most."""
     run = at.run
+    if not run.source_tokens:
+        _refuse("This question compares translations, and this model writes none.")
     token = f"source token {at.place.source + 1}"
     word = f"{token}, “{at.name(run.source_tokens[at.place.source])}”,"
     changes_made = [CHANGES[change](at) for change in at.question.changes]
@@ -490,6 +515,13 @@ QUANTITIES = {quantity.__name__.replace("_", "-"): quantity for quantity in _MEA
 """All that can be asked, and how it is measured."""
 
 
+def kind_of(question: Question, run: Translation) -> AttentionKind:
+    """The kind of attention of a run that a question is about."""
+    if question.kind == LAST:
+        return [*run.config.sites][-1]
+    return AttentionKind(question.kind)
+
+
 def measure(
     question: Question,
     run: Translation,
@@ -501,7 +533,7 @@ def measure(
 
     UnmeasuredError or InterventionError says why it cannot be asked.
     """
-    kind = AttentionKind(question.kind)
+    kind = kind_of(question, run)
     place = place.moved(run, PLACES[question.place])
     if (head := getattr(place, kind)) is None:
         _refuse(f"This model has no {NAMES[kind]}.")

@@ -20,7 +20,7 @@ from explorer.app.controls import part, plain, refusal, styles
 from explorer.app.lessons import asking
 from explorer.app.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
 from explorer.app.lessons.progress import Note
-from explorer.app.lessons.questions import Measured, Question, Viewpoint
+from explorer.app.lessons.questions import Measured, Question, Viewpoint, kind_of
 from explorer.app.server import models
 from explorer.app.server.view import View
 from explorer.app.shell import menu, needs
@@ -28,6 +28,7 @@ from explorer.figures.base import labels
 from explorer.linked.view.silent import LATER
 
 _UNTRUE = {
+    "language-model": "decoder self-attention without a source",
     "scale": "the division of q·k by $\\sqrt{d_k}$",
     "embedding-scale": "embeddings times $\\sqrt{d_{model}}$",
     "equation-2": "the feed-forward network of equation 2",
@@ -238,7 +239,8 @@ def built(
     question = None if lesson is None else lesson.steps[at].question
     if lesson is None or question is None:
         return
-    if (question.quantity, question.kind, question.goal) != (BUILD, kind, goal):
+    about = kind_of(question, opened.translation)
+    if (question.quantity, about, question.goal) != (BUILD, kind, goal):
         return
     with suppress(ValueError):
         step = (lesson.name, at)

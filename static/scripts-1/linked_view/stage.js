@@ -5,8 +5,8 @@ import { place } from "./dom.js";
 import { FONTS, spread } from "./fit.js";
 
 // Px: between cells; titles and colours over and under a picture; width of the longest title with its controls; height
-// of a bar in two columns, and of what is around the bars; what a bar needs beside its name; what lies under the view, and the
-// choice of the order of all heads there.
+// of a bar in two columns, and of what is around the bars; what a bar needs beside its name; what lies under the view,
+// and the choice of the order of all heads there.
 const SIZES = { gap: 18, around: 70, head: 290, lane: 19, about: 80, beside: 104, below: 74, sorting: 52 };
 const LAYOUTS = ["beside", "over", "square", "alone"];
 // The least height of the maps, below which the page scrolls.

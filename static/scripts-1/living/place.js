@@ -1,9 +1,32 @@
 // A place in a run as an address says it, `#step=7&cross=3.5`: counted from 1, as in the app. Pure functions.
 
+import { NONE, runs } from "../linked_view/together.js";
+
 const position = (text, length) => (/^\d{1,6}$/.test(text ?? "") && text >= 1 && text <= length ? text - 1 : null);
 
 // Whether a file holds the map of a head: of a long run it holds some, else all.
 export const has = (whole, head) => !whole || whole.some((each) => `${each}` === `${head}`);
+
+// Positions that are looked at as one, `3-5.8`, from 0; one alone is none, and so is what is written wrongly.
+export function positions(text, length) {
+  const ends = (text ?? "").split(".").map((run) => run.split("-").map((end) => position(end, length)));
+  if (ends.some((run) => run.length > 2 || run.includes(null) || run.at(-1) < run[0])) return [];
+  const found = ends.flatMap(([first, last = first]) => Array.from({ length: last - first + 1 }, (_, i) => first + i));
+  const several = [...new Set(found)].toSorted((one, other) => one - other);
+  return several.length > 1 ? several : [];
+}
+
+// Positions as an address writes them.
+export function ranges(places) {
+  return runs(places)
+    .map(([first, count]) => (count > 1 ? `${first + 1}-${first + count}` : first + 1))
+    .join(".");
+}
+
+function chosenIn(asked, steps, sources) {
+  const together = asked.get("together") === "sum" ? "sum" : "mean";
+  return { steps: positions(asked.get("steps"), steps), sources: positions(asked.get("sources"), sources), together };
+}
 
 // The cursor and the heads that an address names; what it says wrongly is left out.
 export function placeIn(hash, kinds, { steps, names }) {
@@ -15,11 +38,16 @@ export function placeIn(hash, kinds, { steps, names }) {
     if (there && has(whole, found)) heads[kind] = found;
   }
   const [step, source] = [position(asked.get("step"), steps), position(asked.get("source"), names.source.length)];
-  return { heads, at: step === null ? (source === null ? {} : { source }) : { step, source } };
+  if (step === null) return { heads, at: source === null ? {} : { source } };
+  return { heads, at: { step, source, chosen: chosenIn(asked, steps, names.source.length) } };
 }
 
 // The address of a place.
-export function written({ step, source }, heads) {
-  const chosen = Object.entries(heads).map(([kind, head]) => `&${kind}=${head.map((each) => each + 1).join(".")}`);
-  return `#step=${step + 1}${source === null ? "" : `&source=${source + 1}`}${chosen.join("")}`;
+export function written({ step, source, chosen = NONE }, heads) {
+  const places = Object.entries(heads).map(([kind, head]) => `&${kind}=${head.map((each) => each + 1).join(".")}`);
+  const { steps, sources, together } = chosen;
+  const several = { steps: ranges(steps), sources: ranges(sources), together: together === "sum" && together };
+  const told = Object.entries(several).filter(([, text]) => text).map(([name, text]) => `&${name}=${text}`);
+  const at = `#step=${step + 1}${source === null ? "" : `&source=${source + 1}`}`;
+  return `${at}${told.join("")}${places.join("")}`;
 }

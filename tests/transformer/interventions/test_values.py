@@ -190,6 +190,8 @@ UNFIT = [
     (do.mask("decoder", forbid=[(7, 0)]), "no query 8"),
     (do.mask("decoder"), "name some"),
     (do.mask("cross", forbid="past"), "two sentences"),
+    (do.mask("cross", forbid=[("later", 0)]), "two sentences"),
+    (do.mask("decoder", forbid=[("later", 99)]), "no key 100"),
     (do.mask("decoder", allow="future"), "While decoding"),
     (do.mask("decoder", allow=[(1, None)]), "While decoding"),
     (do.choose(7, 50), "no step 8 in this run: there are at most 7"),

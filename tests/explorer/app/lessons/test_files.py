@@ -217,7 +217,7 @@ def test_the_command_names_what_a_page_cannot_read_even_if_only_that_page_reads_
 
 def test_the_command_finds_nothing_wrong_in_the_bundled_ones(capsys: pytest.CaptureFixture[str]):
     assert main(["lesson", "check", *map(str, sorted(BUNDLED.rglob("*.json")))]) == 0
-    assert capsys.readouterr().out == "14 lessons: nothing is wrong.\n"
+    assert capsys.readouterr().out == "15 lessons: nothing is wrong.\n"
 
 
 def test_the_command_finds_a_question_without_a_margin(

@@ -15,7 +15,7 @@ from transformer import interventions as do
 from transformer import load_translator
 from transformer.config import AttentionKind
 from transformer.run import Translation
-from transformer.translator import Translator
+from transformer.translator import Translator, load_language_model
 
 MODELS = Path(__file__).resolve().parents[4] / "assets" / "models"
 TEXT = "The woman who wrote the book is my sister."
@@ -198,7 +198,6 @@ def test_the_smallest_entropy_is_that_of_the_softmax(run: Translation, place: Vi
 @pytest.mark.parametrize("role", questions.ROLES)
 def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
     kind = "cross" if role == "aligner" else "encoder"
-    found = measure(Question("role", kind, role=role), run, place, model)
     length = len(run.source_tokens)
     cells = {
         "previous": [(i, i - 1) for i in range(1, length)],
@@ -207,6 +206,11 @@ def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
         "first": [(i, 0) for i in range(1, length)],
         "end": [(i, length - 1) for i in range(length)],
     }
+    if role == "induction":
+        with pytest.raises(UnmeasuredError, match=r"^This sentence is too short"):
+            measure(Question("role", kind, role=role), run, place, model)
+        return
+    found = measure(Question("role", kind, role=role), run, place, model)
     expected = {}
     for layer, head in np.ndindex(
         run.config.sites[AttentionKind(kind)].n_layers, run.config.n_heads
@@ -221,6 +225,52 @@ def test_a_role_is_the_mean_weight_at_a_place(model, run, place, role):
         {name: expected[name] for name in values(found)}, abs=1e-4
     )
     assert answer(found)[1] == pytest.approx(max(expected.values()), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_an_induction_head_looks_right_after_earlier_places_of_a_token(
+    model: Translator, kind: str
+):
+    repeated = model.force("a book, a book, a dog.", "um livro, um livro, um livro.")
+    place = place_of(model, repeated, ROW)
+    found = measure(Question("role", kind, role="induction"), repeated, place, model)
+    tokens = repeated.labels(AttentionKind(kind)).keys
+    expected = {}
+    for layer, head in np.ndindex(repeated.config.sizes[AttentionKind(kind)]):
+        weights = weights_of(repeated, kind, layer, head)
+        sums = []
+        for row in range(len(tokens)):
+            total, stood_before = 0.0, False
+            for earlier in range(row):
+                if tokens[earlier] == tokens[row]:
+                    stood_before = True
+                    total += weights[row, earlier + 1]
+            if stood_before:
+                sums.append(total)
+        expected[f"L{layer + 1} H{head + 1}"] = sum(sums) / len(sums)
+    told = values(found)
+    assert told == pytest.approx({name: expected[name] for name in told}, abs=1e-4)
+    assert answer(found)[1] == pytest.approx(max(expected.values()), abs=1e-4)
+    with pytest.raises(UnmeasuredError, match=r"^The keys of cross-attention are not"):
+        measure(Question("role", "cross", role="induction"), repeated, place, model)
+
+
+def test_a_question_without_a_kind_is_about_the_last_kind_of_a_run(
+    model: Translator, run: Translation, place: Viewpoint
+):
+    for quantity in ("largest-key", "entropy", "visible"):
+        asked = measure(Question(quantity), run, place)
+        assert asked == measure(Question(quantity, "cross"), run, place)
+    writer = load_language_model(MODELS / "language" / "lm-en")
+    written = writer.force("The old man saw the old dog.")
+    at = Viewpoint(5, 0, decoder=(2, 3))
+    asked = measure(Question("largest-key"), written, at)
+    assert asked == measure(Question("largest-key", "decoder"), written, at)
+    for quantity in ("largest-key", "masked"):
+        with pytest.raises(UnmeasuredError, match=r"^This model has no cross-attention\.$"):
+            measure(Question(quantity, "cross"), written, at)
+    with pytest.raises(UnmeasuredError, match=r"^This question compares translations"):
+        measure(Question("difference", changes=("head",)), written, at, writer)
 
 
 def test_a_change_is_run_and_the_translations_compared(
