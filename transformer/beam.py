@@ -43,6 +43,7 @@ class _Beam:
         self.running = [Node(start)]
         self.finished = list[Node]()
         self.done = False
+        self.given = 0.0  # Σ log p of a prompt, which counts in no score, nor do its tokens
 
     def rows(self, width: int) -> list[Node]:
         """The running hypotheses, filled up to the beam's width with dummies of probability 0."""
@@ -63,7 +64,7 @@ class _Beam:
             if row < len(self.running) and total > NEVER:
                 ends = step >= self.rules.n_given and token in self.ends
                 ended = ends or length == self.limit
-                score = self.rules.score(total, length)
+                score = self._score(total, length)
                 nodes.append(
                     Node(
                         token_id=token,
@@ -84,6 +85,8 @@ class _Beam:
         for node in ranked[self.beam_size :]:
             node.state = NodeState.DISPLACED
         self.running = [node for node in nodes if not node.ended][: self.beam_size]
+        if length == self.rules.n_given:
+            self.given = self.running[0].total
         self.done = self._is_done(length)
         for node in self.running:
             node.state = NodeState.DISPLACED if self.done else NodeState.KEPT
@@ -100,7 +103,14 @@ class _Beam:
             return True
         longest = when == "never" and self.rules.length_penalty > 0
         at = self.limit if longest else length
-        return self.rules.score(self.running[0].total, at) <= self.finished[-1].score
+        return self._score(self.running[0].total, at) <= self.finished[-1].score
+
+    def _score(self, total: float, length: int) -> float:
+        """The score of an output, of what was written after a prompt."""
+        written = length - self.rules.n_given
+        if written < 1:  # within the prompt, where nothing ends
+            return total
+        return self.rules.score(total - self.given, written)
 
 
 def _extend(
@@ -158,6 +168,7 @@ def beam_search(
     step = 0
     for node in given_nodes(state, rules):
         beams[0].running = [node]
+        beams[0].given = node.total
         tokens = torch.tensor([node.token_id], device=state.device)
         step += 1
         if history is not None:

@@ -91,8 +91,8 @@ class SearchRules:
     barred: tuple[tuple[int | None, int], ...] = ()
 
     def score(self, total: float, length: int) -> float:
-        """The score that ranks finished hypotheses, of Σ log p and the tokens, the end token
-        included."""
+        """The score that ranks finished hypotheses, of Σ log p and the number of tokens that were
+        written, the end token included; those of a prompt count in neither."""
         offset = self.length_offset
         return total / ((offset + length) / (offset + 1)) ** self.length_penalty
 

@@ -394,8 +394,17 @@ class Request:
         greedy.tree = False
         for (newest,) in greedy.search(begin([self])[0], [self.limit]):
             (piece,) = self.named([newest.token_id])
-            newest.score = self.rules.score(newest.total, newest.step + 1)
+            newest.score = self._score_of(newest)
             yield newest, piece
+
+    def _score_of(self, node: Node) -> float:
+        """The score of an output, as a beam has it: of what was written after a prompt."""
+        n_given = self.rules.n_given
+        written = node.step + 1 - n_given
+        if written < 1:
+            return node.total
+        given = sum(before.log_prob for before in node.path()[:n_given])
+        return self.rules.score(node.total - given, written)
 
     def replayed(
         self,

@@ -76,6 +76,18 @@ def test_the_tree_its_ranking_and_where_greedy_search_parts_from_it():
     assert places(own) == places(at)
 
 
+def test_scores_of_a_continued_text_are_of_what_was_written():
+    at = opened(model="language/lm-en", text="The old house", decode="beam-3", write="6")
+    table = at.dataframe[0].value
+    (name,) = [column for column in table.columns if column.startswith("score")]
+    lengths = list(table["tokens"])
+    assert max(lengths) <= 6
+    means = [total / length for total, length in zip(table["Σ log p"], lengths, strict=True)]
+    assert list(table[name]) == pytest.approx(means, abs=1e-4)
+    assert "what is written after the text" in words(at)
+    assert "what is written after the text" not in words(opened())
+
+
 def test_beam_penalty_and_offset_come_from_the_address():
     at = opened(decode="beam-3", penalty="0.6", length_offset="5")
     tree = tree_of(3, length_penalty=0.6, length_offset=5)

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import plotly.graph_objects as go
@@ -22,6 +21,7 @@ from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages
 from explorer.app.maps.looking import HeadSelection, Looks, looks_of
 from explorer.app.server import examples, models, runs
+from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import menu, waiting
 from explorer.figures import next_token, strongest
@@ -149,21 +149,26 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
     return Picture(drawn, " · ".join((feed["title"], feed["caption"], _step(look), model)))
 
 
-def _does_in_a_browser(model: transformer.Translator, path: Path) -> str:
+def _does_in_a_browser(source: Source) -> str:
     """What a model does in a page by itself, such as "translates"; empty if no browser can run
     it."""
-    from explorer.linked.live.carried import why_not  # PyTorch is there, as the model is
-
-    if why_not(model, path):
+    if source.path is None or not source.has_model:
         return ""
-    return "continues texts" if model.continues else "translates"
+    from explorer.linked.live.carried import why_not  # PyTorch is there, as the model is
+    from explorer.linked.live.page import CONTINUES, TRANSLATES
+
+    model = source.load()
+    if why_not(model, source.path):
+        return ""
+    return CONTINUES.does if model.continues else TRANSLATES.does
 
 
-def live_file(path: Path) -> bytes:
+def live_file(source: Source) -> bytes:
     """The page in which a model runs by itself."""
     from explorer.linked.live.page import live  # PyTorch is there, as the model is
 
-    return live(path).encode()
+    assert source.path is not None
+    return live(source.path).encode()
 
 
 def _run(opened: View, now: State) -> None:
@@ -171,18 +176,17 @@ def _run(opened: View, now: State) -> None:
     run = opened.translation
     name = file_name(opened.run_key.text, opened.translation.model)
     files: dict[str, tuple[str, str, Callable[[], bytes]]] = {}
-    model = opened.source.load() if opened.source.has_model else None
-    network = None if model is None else model.model
+    source = opened.source
+    network = source.load().model if source.has_model else None
     files["NPZ"] = "npz", "application/octet-stream", lambda: trace_file(run, network)
     files["Living page"] = "html", "text/html", lambda: living_page(opened, now)
-    sentences = examples.passage(opened.source, now).sentences[: examples.MOST_SENTENCES]
+    sentences = examples.passage(source, now).sentences[: examples.MOST_SENTENCES]
     if len(sentences) > 1 and now.sentence != AS_ONE:
         every = partial(living_pages, opened, now, sentences)
         files[f"All {len(sentences)} sentences"] = "zip", "application/zip", every
-    path = opened.source.path
-    does = "" if model is None or path is None else _does_in_a_browser(model, path)
-    if path is not None and does:
-        files[f"A page that {does}"] = "live.html", "text/html", lambda: live_file(path)
+    does = _does_in_a_browser(source)
+    if does:
+        files[f"A page that {does}"] = "live.html", "text/html", lambda: live_file(source)
     longest = max(len(run.source_tokens), len(run.target_tokens))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown("This run")
@@ -221,22 +225,25 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
     return file.getvalue()
 
 
+_TRANSLATES = "load_translator", "translate"
+_CALLS = {"continue": ("load_language_model", "generate")}
+"""What opens a model, and what makes a run, by what its output is."""
+
+
 def calls(look: HeadSelection) -> str:
     """A few lines that make the same run and give the same head."""
     run_key, (layer, head) = look.opened.run_key, look.head
-    continues = run_key.source.task == "continue"
-    load = "load_language_model" if continues else "load_translator"
+    (load, call) = _CALLS.get(run_key.source.task, _TRANSLATES)
     names = [load]
     arguments = [repr(run_key.text)]
     if run_key.chat:
         arguments = [f'chat=[{{"role": "user", "content": {run_key.text!r}}}]']
     if run_key.target is None:
-        call = "generate" if continues else "translate"
-        most = runs.longest(run_key.source.load(), run_key) if continues else {}
+        most = runs.longest(run_key.source.load(), run_key)
         arguments += [f"{name}={value}" for name, value in most.items()]
     else:
         call = "force"
-        if not continues:
+        if run_key.source.task != "continue":
             arguments.append(repr(run_key.target))
     if run_key.decode.startswith(BEAM):
         arguments.append(f"beam_size={run_key.decode.removeprefix(BEAM)}")

@@ -28,7 +28,7 @@ const pair = (first, second) => `${first} ${second}`;
 
 // A pattern of the added pieces, the longest first; null if there are none.
 function anyOf(texts) {
-  const escaped = texts.map((text) => text.replace(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`));
+  const escaped = texts.map((text) => text.replace(/[.*+?^${}()|[\]\\/]/g, String.raw`\$&`));
   const sorted = escaped.toSorted((a, b) => b.length - a.length);
   return sorted.length ? new RegExp(`(${sorted.join("|")})`, "u") : null;
 }

@@ -526,21 +526,25 @@ def test_byte_level_texts_are_read_and_written_as_in_python(
     joins = merges(["the", "Ġthe", "Ġhouse", "in", "ing", "'s", "ĠĠĠ", "ÃĤ", "12", "ñĥ"])
     alphabet = [*pre_tokenizers.ByteLevel.alphabet()]
     pieces = list(dict.fromkeys([*alphabet, *("".join(join) for join in joins), "houses"]))
-    pieces += ["<|end|>", "<|sep|>", "of the"]
+    special = ["<|end|>", "<|sep|>", "<|a-b|>", "[x/y]", "<&# ~>"]
+    pieces += [*special, "of the"]
     rule = PreTokenizer(**options)
     added = ["of the"]
-    whole = Whole.of_merges(
-        tmp_path, pieces, joins, rule, special=["<|end|>", "<|sep|>"], added=added
-    )
+    whole = Whole.of_merges(tmp_path, pieces, joins, rule, special=special, added=added)
     vocabulary = TypedPieces(whole, len(pieces) + 3)  # the last have no name
     assert unknown_rule(whole) == ""
     dice = random.Random(7)
-    texts = [*TEXTS, *TYPED_TEXTS, "a<|end|>b of the<|sep|>", "12½ ²3 the's THE'S   x"]
+    texts = [
+        *TEXTS,
+        *TYPED_TEXTS,
+        "a<|end|>b of the<|sep|>",
+        " ".join(special),
+        "12½ ²3 the's THE'S   x",
+    ]
     texts += [mixture(dice) for _ in range(300)]
     ids = [dice.choices(range(len(pieces) + 3), k=9) for _ in range(200)]
     tables = json.loads(json.dumps(byte_level_tables(vocabulary)))
-    special = tuple(filter(is_special, vocabulary.pieces))
-    typing = typing_tables(special)
+    typing = typing_tables(tuple(filter(is_special, vocabulary.pieces)))
     values: Json = {
         "folder": ENGINE.as_uri(),
         "tables": tables,

@@ -14,6 +14,7 @@ import pytest
 from decoder_models import write_decoder, write_gguf
 from living_pages import Opened
 
+from explorer import show
 from explorer.__main__ import main
 from explorer.linked.live.carried import why_not
 from explorer.linked.living.scripts import ENTRY, REPLACED, JoinError, joined, script, style
@@ -96,6 +97,8 @@ def test_a_text_of_a_decoder_becomes_a_page(tmp_path: Path):
         assert opened.run["said"]["texts"] == [run.text]
         assert list(opened.run["kinds"]) == ["decoder"]
         assert "measures" in opened.run["kinds"]["decoder"]
+        notebook = show(run, load_language_model(model, "cpu"))
+        assert Opened(notebook.page).run["said"]["texts"] == [run.text]
 
 
 def test_lines_of_a_file_become_pages(closed_form_models: dict[str, Path], tmp_path: Path, capsys):

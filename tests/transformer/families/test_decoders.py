@@ -1,6 +1,7 @@
 """Decoders as transformers keeps them: every number, head and token as in the reference."""
 
 import io
+import itertools
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -248,6 +249,45 @@ def test_a_run_is_saved_and_opened_with_its_keys_once(pair: Pair) -> None:
         assert np.array_equal(ours, run.weights("decoder", layer, head))
 
 
+def written_by(theirs: Any, ids: list[int], beam_size: int, penalty: float = 1.0) -> list[int]:
+    """What the reference writes after a prompt, 31 tokens in all."""
+    with torch.inference_mode():
+        written = theirs.generate(
+            torch.tensor([ids]),
+            max_new_tokens=31 - len(ids),
+            num_beams=beam_size,
+            do_sample=False,
+            pad_token_id=1,
+            length_penalty=penalty,
+        )
+    return [int(number) for number in written[0]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_beam_scores_what_is_written_after_the_prompt(seed: int, tmp_path: Path) -> None:
+    write_decoder(tmp_path, "Llama, groups of three")
+    dice = np.random.default_rng(seed)
+    ends = [0, *map(int, dice.choice(np.arange(2, 325), 60, replace=False))]
+    (tmp_path / "generation_config.json").write_text(json.dumps({"eos_token_id": ends}))
+    ours = load_language_model(tmp_path, "cpu")
+    theirs = reference(tmp_path)
+    text = "the old house"
+    ids = byte_level().encode(text).ids
+    for beam_size, penalty in itertools.product((2, 4), (0.0, 1.0, 2.5, -1.0)):
+        options: Any = {"beam_size": beam_size, "length_penalty": penalty, "max_length": 30}
+        run = ours.generate(text, **options)
+        wanted = written_by(theirs, ids, beam_size, penalty)
+        assert [run.start_id, *run.target_ids] == wanted, (beam_size, penalty)
+    tree = ours.generate(text, beam_size=4, max_length=30, tree=True).tree
+    assert tree is not None
+    winner = tree.nodes[tree.winner]
+    path = [tree.nodes[place].log_prob for place in tree.path(tree.winner)][len(ids) - 1 :]
+    assert winner.score == pytest.approx(sum(path) / len(path), abs=1e-5)
+    assert tree.greedy.score == pytest.approx(
+        np.mean(tree.greedy.log_probs[len(ids) - 1 :]), abs=1e-5
+    )
+
+
 def test_every_id_of_a_list_ends_a_text(tmp_path: Path) -> None:
     write_decoder(tmp_path, "Llama, groups of three")
     plain = load_language_model(tmp_path, "cpu").generate("the old house", max_length=30)
@@ -262,18 +302,9 @@ def test_every_id_of_a_list_ends_a_text(tmp_path: Path) -> None:
     assert ours.generate("the old house", max_length=30).target_ids == ended
     ends = []
     for beam_size in (1, 2, 4):
-        written = theirs.generate(
-            torch.tensor([ids]),
-            max_new_tokens=31 - len(ids),
-            num_beams=beam_size,
-            do_sample=False,
-            pad_token_id=1,
-            length_penalty=0.0,  # a mean would count the tokens of the prompt, too
-        )[0]
-        run = ours.generate("the old house", max_length=30, beam_size=beam_size, length_penalty=0.0)
-        assert [run.start_id, *run.target_ids] == written.tolist()
+        run = ours.generate("the old house", max_length=30, beam_size=beam_size)
+        assert [run.start_id, *run.target_ids] == written_by(theirs, ids, beam_size)
         at_the_limit = len(run.target_ids) == 30
-        assert (run.target_ids[-1] == chosen) is not at_the_limit
         assert not run.notes
         assert is_end(run.target_tokens[-1]) is not at_the_limit
         save_trace(run, file := io.BytesIO(), ours.model)

@@ -54,8 +54,9 @@ ranked by this score:
 
 $$\mathrm{{score}}(y) = \frac{{1}}{{{below}}} \sum_{{t=1}}^{{|y|}} \log p(y_t \mid y_{{<t}}, x)$$
 
-This model's own rule: {own} with α = {alpha:g}; the search ends {stops}. {keeps}α = 0 normalises nothing. The
+{what}This model's own rule: {own} with α = {alpha:g}; the search ends {stops}. {keeps}α = 0 normalises nothing. The
 paper's α = 0.6 belongs to {paper} (Wu et al. 2016)."""
+AFTER = "y is what is written after the text x, whose own tokens count in no score. "
 Text = Callable[[Sequence[int]], str]
 """Ids of an output → its text."""
 
@@ -119,6 +120,7 @@ def show(opened: View, now: State) -> None:
         seeing=SEEING.format(
             most=2 * beam,
             beam=beam,
+            what=AFTER if tree.rules.n_given else "",
             below=below if scored.length_offset else r"|y|^{\alpha}",
             own=divisor(rules.length_offset),
             alpha=rules.length_penalty,
@@ -312,16 +314,22 @@ def node(search: View, tree: SearchTree, chosen: int, text: Text) -> None:
 def ranking(tree: SearchTree, text: Text) -> None:
     """The outputs that ended in the beam, with and without normalisation, and the greedy one."""
     greedy = tree.greedy
+    n_given = tree.rules.n_given  # tokens of a text that is continued, which count in no score
+    given = sum(greedy.log_probs[:n_given])
     rows = list[tuple[str, int, float, float, str]]()
     for i in tree.hypotheses:
         node_at = tree.nodes[i]
         ids = tree.token_ids(i)
         also = " · greedy search writes it, too" if ids == greedy.token_ids else ""
         fate = "the best" if node_at.won else FATES[node_at.state][1]
-        rows.append((text(ids), node_at.step + 1, node_at.total, node_at.score, fate + also))
+        length = node_at.step + 1 - n_given
+        total = node_at.total - given
+        rows.append((text(ids), length, total, node_at.score, fate + also))
     if all(tree.token_ids(i) != greedy.token_ids for i in tree.hypotheses):
         ids = greedy.token_ids
-        rows.append((text(ids), len(greedy.tokens), greedy.total, greedy.score, "greedy search"))
+        length = len(greedy.tokens) - n_given
+        total = greedy.total - given
+        rows.append((text(ids), length, total, greedy.score, "greedy search"))
     texts, lengths, totals, scores, fates = zip(*rows, strict=True)
 
     def take(row: int) -> None:
