@@ -26,7 +26,7 @@ from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.served import imported
-from explorer.linked.view.events import CursorRange
+from explorer.linked.view.events import Chosen, Cursor, CursorRange
 from explorer.linked.view.home import Layout, head_map
 from explorer.linked.view.silent import silenced
 from explorer.linked.view.strips import strips_feed
@@ -302,9 +302,9 @@ def _view(scene: Scene, layout: Layout) -> None:
         "trace": scene.opened.key,
         "step": cursor.step,
         "source": cursor.source,
-        "chosen": asdict(cursor.chosen),
         "ack": cursor.ack,
         "awaited": awaited,
+        **_together(cursor),
         **({"present": True} if now.values(Maps).present and layout.plots else {}),
     }
     _VIEW(
@@ -315,6 +315,13 @@ def _view(scene: Scene, layout: Layout) -> None:
     )
     if scene.beside is not None:
         scene.beside(now, looks_of(scene.opened, now))
+
+
+def _together(cursor: Cursor) -> dict[str, object]:
+    """The tokens that are looked at as one; nothing if there are none, as in most steps."""
+    if cursor.chosen == Chosen():
+        return {}
+    return {"chosen": asdict(cursor.chosen)}
 
 
 def _painted(scene: Scene) -> None:
