@@ -39,7 +39,7 @@ def open_sentence_page(
     opened = None
     if source is not None:
         with st.container(key="top"):
-            sentence.sentence_box(source, now, way)
+            sentence.sentence_box(source, reading(source, now), way)
             paragraph.draw(source, now)
             if controls is not None:
                 controls(now)

@@ -40,7 +40,13 @@ def decoding(now: State) -> None:
 def sentence_box(
     source: Source, now: State, way: Callable[[State], None] | None = decoding
 ) -> None:
-    """Draws the box for the sentence, the way of decoding unless the page decides it, the button."""
+    """Draws the box for the sentence, the way of decoding unless the page decides it, the button.
+
+    A text that is only read is decoded in no way.
+    """
+    reads = source.task == "continue" and not now.write
+    if reads:
+        way = None
     text = examples.text_on(source, now.text)
     words = WORDS[source.task]
     widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
@@ -60,7 +66,8 @@ def sentence_box(
         with middle[0]:
             way(now)
     with button:
-        st.button(words.does, type="primary", width="stretch", on_click=session.keep)
+        does = "Read" if reads else words.does
+        st.button(does, type="primary", width="stretch", on_click=session.keep)
 
 
 def _take_decoding(method: str) -> None:
