@@ -44,11 +44,12 @@ def sentence_box(
 
     A text that is only read is decoded in no way.
     """
-    reads = source.task == "continue" and not now.write
-    if reads:
-        way = None
     text = examples.text_on(source, now.text)
     words = WORDS[source.task]
+    does = words.does
+    if source.task == "continue" and not now.write:
+        does = "Read"
+        way = None
     widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
     box, *middle, button = st.columns(widths, vertical_alignment="bottom")
     with box:
@@ -66,7 +67,6 @@ def sentence_box(
         with middle[0]:
             way(now)
     with button:
-        does = "Read" if reads else words.does
         st.button(does, type="primary", width="stretch", on_click=session.keep)
 
 

@@ -18,7 +18,7 @@ from explorer.figures.base.style import figure
 from explorer.figures.pages.distributions import LARGEST, bits_spec, share
 from explorer.linked.view.feeds import bars_feed, race_feed
 from explorer.linked.view.home import Layout
-from explorer.linked.view.wire import Feed, Shade
+from explorer.linked.view.wire import BarsFeed, Feed, Shade
 from transformer.run import Translation
 from transformer.training.quality import perplexity
 
@@ -57,21 +57,40 @@ def odds(bits: float) -> str:
 
 
 def show(opened: View, now: State) -> None:
+    """Draws what all tokens cost together, the text with its costs, and the numbers."""
     run = opened.translation
-    kind = opened.kinds[-1]
     st.caption(note(run))
-    named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
+    st.markdown(together(run))
+    view(opened)
+    numbers(run)
+    seen(SEEING, FORMULA, "What is surprisal?")
+
+    def draw() -> go.Figure:
+        return figure(bits_spec(run.target_tokens, run.surprisals, 320))
+
+    caption = f"Surprisal of each token of “{run.text}” in bits · {run.model}"
+    export.collect("surprisal", export.Picture(draw, caption, table=lambda: table(run)))
+
+
+def together(run: Translation) -> str:
+    """The bits of all tokens, and the perplexity by word and by piece."""
     total = np.array([sum(run.log_probs)])
     words = len(run.text.split())
     pieces = len(run.target_tokens)
-    bits_of_all = sum(run.surprisals)
-    st.markdown(
-        f"**{bits_of_all:.1f} bits** in all: {bits_of_all / (words + 1):.1f} bits per word "
+    bits = sum(run.surprisals)
+    return (
+        f"**{bits:.1f} bits** in all: {bits / (words + 1):.1f} bits per word "
         f"({labels.counted(words, 'word')} and the end). Perplexity "
         f"**{perplexity(total, [words]):,.1f} per word**, {perplexity(total, [pieces - 1]):,.1f} "
         f"per piece ({pieces} pieces, the end among them).{unpredicted(run)}"
     )
-    bars = bars_feed(
+
+
+def bars(opened: View) -> BarsFeed:
+    """The bits of each token as bars that follow the cursor."""
+    run = opened.translation
+    named = zip(labels.names(run.target_tokens), run.surprisals, strict=True)
+    return bars_feed(
         opened.key,
         bits_spec(run.target_tokens, run.surprisals),
         "step",
@@ -84,7 +103,12 @@ def show(opened: View, now: State) -> None:
         alts=[f"{name}: {bits:.2f} bits." for name, bits in named],
         height=190,
     )
-    shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
+
+
+def view(opened: View) -> None:
+    """Draws the shaded text, the candidates of each step, a head, and the bars."""
+    run = opened.translation
+    kind = opened.kinds[-1]
     race = race_feed(opened.key, run.steps, "surprisal = −log₂ of its probability", None)
 
     def layout(now: State, looks: Looks) -> Layout:
@@ -94,20 +118,25 @@ def show(opened: View, now: State) -> None:
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
         drawn = heads.drawn_otherwise(looks[kind], now, fade=False)
-        return {"next": race, "bits": bars, **drawn}
+        return {"next": race, "bits": bars(opened), **drawn}
 
-    scene = Scene(
-        layout=layout,
-        opened=opened,
-        kinds=(kind,),
-        extra=feeds,
-        fade=False,
-        largest=520,
-        above=lambda now, looks: heads.choose(looks[kind], now, tiles=False),
-        strips=Strips(shades=shades),
+    shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
+    explorer(
+        Scene(
+            layout=layout,
+            opened=opened,
+            kinds=(kind,),
+            extra=feeds,
+            fade=False,
+            largest=520,
+            above=lambda now, looks: heads.choose(looks[kind], now, tiles=False),
+            strips=Strips(shades=shades),
+        )
     )
-    explorer(scene)
 
+
+def numbers(run: Translation) -> None:
+    """Draws the numbers of every token."""
     names, *rows = table(run)
     digits = {
         "bits": "%.2f",
@@ -123,13 +152,6 @@ def show(opened: View, now: State) -> None:
         },
         alt="The surprisal of every token",
     )
-    seen(SEEING, FORMULA, "What is surprisal?")
-
-    def draw() -> go.Figure:
-        return figure(bits_spec(run.target_tokens, run.surprisals, 320))
-
-    caption = f"Surprisal of each token of “{run.text}” in bits · {run.model}"
-    export.collect("surprisal", export.Picture(draw, caption, table=lambda: table(run)))
 
 
 def table(run: Translation) -> Table:
