@@ -159,6 +159,14 @@ class Reader:
         ids["decoder"] = run.read_ids
         return ids
 
+    def prompt_steps(self, text: str) -> int:
+        """Number of tokens of a prompt that are steps of its output; raises as ``cut``.
+
+        Without a start token, the text's own first token is read before the first step.
+        """
+        count = len(self.ids(text))
+        return count if self.config.starts_with_token else max(0, count - 1)
+
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source or a prompt, without special tokens; raises as ``cut``."""
         return self.cut(text).ids

@@ -122,7 +122,7 @@ def test_the_numbers_arrive_as_csv_with_their_caption(
     base = model.translate(HERE["text"])
     both = compare_runs(base, model.force(HERE["text"], base.target_ids, interventions=[THREE[1]]))
     caption, provenance, steps = table("How probable the unchanged")
-    assert caption.startswith("# Δ log p of each token of the unchanged translation")
+    assert caption.startswith("# Δ log p of each token of the unchanged output")
     assert do.write_text(THREE[1:2]) in provenance
     assert [row["token"] for row in steps] == list(base.target_tokens)
     assert [float(row["Δ log p, nats"]) for row in steps] == pytest.approx(

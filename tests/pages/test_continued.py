@@ -3,17 +3,26 @@ chat, and what a click on another token does."""
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from app_pages import feeds, run, said, view, words
 from decoder_models import TURN, write_decoder, write_gguf, write_vocabulary
 
+from explorer.app.address.state import State
 from explorer.app.maps import explorer
+from explorer.app.sections.what_if import changes
 from explorer.app.server import models
-from explorer.app.server.runs import LONGEST
+from explorer.app.server.run_key import RunKey
+from explorer.app.server.runs import LONGEST, translate
+from explorer.app.server.view import View
+from explorer.app.shell import sentence
 from explorer.app.shell.sentence import _stop
+from explorer.lenses.what_if.experiments import CONTINUED
 from transformer import Translator, load_language_model
+from transformer import interventions as do
 from transformer.text.words import is_special
 
 PROMPT = "one two three"
@@ -145,14 +154,6 @@ def test_another_token_in_the_prompt_makes_another_prompt_and_one_behind_it_a_ch
 
 def continued(at: object, step: int, token_id: int) -> dict[str, object]:
     """The values with which the page of a run goes on with another token."""
-    from types import SimpleNamespace
-    from unittest.mock import patch
-
-    from explorer.app.address.state import State
-    from explorer.app.server.run_key import RunKey
-    from explorer.app.server.runs import translate
-    from explorer.app.server.view import View
-
     key = RunKey.of(State(write=5), models.find("llama"), "the old house")
     opened_view = View(key, translate(key, whole=True), None)
     visit = SimpleNamespace(tried=set())
@@ -176,18 +177,66 @@ def test_a_text_said_to_a_chat_model_has_roles_and_is_answered(decoders: Path):
 
 
 def test_stop_keeps_what_was_written(decoders: Path, monkeypatch: pytest.MonkeyPatch):
-    from explorer.app.address.state import State
-    from explorer.app.server.run_key import RunKey
-    from explorer.app.shell import sentence
-
     heard: dict[str, object] = {}
     monkeypatch.setattr(sentence.session, "change", lambda **values: heard.update(values))
     key = RunKey.of(State(write=40), models.find("llama"), "the old house")
-    given = len(key.source.load().ids("the old house"))
+    given = key.source.load().prompt_steps("the old house")
     _stop(key, given + 6)
     assert heard["write"] == 6
     _stop(key, given)
     assert heard["write"] == 1
+
+
+@pytest.mark.parametrize("view", ["beam", "sampling"])
+def test_a_search_writes_although_the_text_was_only_read(view: str):
+    at = run("pages/beam_search.py", view=view, model="language/writer", text=PROMPT, write="0")
+    assert not at.error
+    assert at.get("plotly_chart")
+
+
+def test_a_change_that_lifts_the_mask_reads_what_was_written_and_can_write_again():
+    at = run("pages/what_if.py", model="language/writer", text=PROMPT, write="5")
+    opened_view = SimpleNamespace(
+        run_key=RunKey.of(State(write=5), models.find("language/writer"), PROMPT),
+        sides={"target": "text"},
+    )
+    wrote = translate(opened_view.run_key, whole=True)
+    values = changes.given_with(opened_view, do.mask("decoder", allow="future"))
+    assert values == {"text": wrote.text, "write": 0}
+    assert changes.given_with(opened_view, do.hide(0)) == {}
+    lifted = do.write_text([do.mask("decoder", allow="future")])
+    at = run(
+        "pages/what_if.py", model="language/writer", text=wrote.text, write="0", changes=lifted
+    )
+    assert not at.error
+    assert "The model reads a given output" in said(at) or "given output" in words(at)
+    at.button(key="what-if.decode").click().run()
+    assert at.session_state["state"].write == 40
+    assert not at.error
+
+
+def test_nobody_types_what_a_template_writes(decoders: Path):
+    at = run(model="llama", text="the old house", write="4", chat="yes")
+    carried = feeds(at)
+    given = carried["strips"]["given"]
+    assert {token for row in carried["next"]["ids"][:given] for token in row} == {None}
+    assert None not in carried["next"]["ids"][given]
+
+
+def test_questions_are_about_the_first_token_that_the_model_writes(decoders: Path):
+    model = load_language_model(decoders / "llama")
+    for experiment in CONTINUED:
+        if experiment.name not in ("second", "forbidden"):
+            continue
+        variants, _ = experiment.put(model, {})
+        (change,) = next(iter(variants.values()))
+        wrote = model.translate(experiment.text, max_length=model.prompt_steps(experiment.text) + 1)
+        assert len(wrote.steps) == wrote.n_given + 1
+        if experiment.name == "second":
+            second = wrote.steps[-1].alternatives[1].token_id
+            assert change == do.choose(wrote.n_given, second)
+        else:
+            assert change == do.forbid(wrote.target_ids[-1])
 
 
 def test_heads_over_sentences_reads_each_text_as_it_is(generator: Translator):

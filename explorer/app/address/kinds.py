@@ -23,6 +23,8 @@ BEAM = "beam-"
 LARGEST_BEAM, MOST_DRAWS = 8, 16
 MOST_WRITTEN = 1_000
 """Most tokens that a model writes after a text."""
+USUAL_WRITTEN = 40
+"""Tokens that it writes if nobody says how many."""
 HIDEABLE = ("special", "punctuation")
 """Tokens that a map can leave out."""
 LARGEST_SEED = 2**31 - 1

@@ -21,6 +21,7 @@ from explorer.app.address.kinds import (
     POSITIONS,
     SENTENCE,
     TEXT,
+    USUAL_WRITTEN,
     YES,
     HandLinks,
     Key,
@@ -121,7 +122,7 @@ class State:
     # what the probabilities of these tokens must reach together; None for all tokens
     top_p: float | None = parameter(decimal(0.05, 1.0, 0.05))
     # how many tokens follow a text that is continued; none if the model only reads it
-    write: int = parameter(whole(0, MOST_WRITTEN), 40)
+    write: int = parameter(whole(0, MOST_WRITTEN), USUAL_WRITTEN)
     chat: bool = parameter(YES, False)  # whether the text is what somebody says to a chat model
     # what one page alone reads, by name, if it is not the usual value; see `values`
     page_values: tuple[tuple[str, object], ...] = ()

@@ -115,20 +115,21 @@ def _prompt_ending(opened: View, step: int, token_id: int) -> Moves:
     ids = model.ids(text)
     if ids != wanted:
         session.notice(SPLIT)
-    # a text's own first token is read, and is no step
-    n_steps = len(ids) - (not run.config.starts_with_token)
-    return {**session.FRESH, "text": text, "step": n_steps - 1}
+    return {**session.FRESH, "text": text, "step": max(0, model.prompt_steps(text) - 1)}
 
 
 def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]] | None:
     """The ids of the candidates of each step, and of those that the visitor has tried.
 
-    None in place of those that nobody can type at the end of a prompt; None for a file.
+    None in place of those that nobody can type at the end of a prompt, as none of a turn of a
+    conversation; None for a file.
     """
     if not opened.source.has_model:
         return None
     steps, tried = opened.translation.steps, session.visit().tried
     n_prompt = 0 if "source" in opened.sides else opened.translation.n_given
+    # the template of a conversation, not the visitor, writes what stands in the prompt
+    is_typed = not opened.run_key.chat
     ids = list[list[int | None]]()
     ids_tried = list[list[int]]()
     for i, step in enumerate(steps):
@@ -136,7 +137,9 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]] | No
         before = prefix_of(opened, i) if tried else ()
         ids.append(
             [
-                candidate.token_id if i >= n_prompt or can_be_typed(candidate.token) else None
+                candidate.token_id
+                if i >= n_prompt or (is_typed and can_be_typed(candidate.token))
+                else None
                 for candidate in candidates
             ]
         )

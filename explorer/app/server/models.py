@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 import transformer
 from explorer.app.address import session
 from explorer.app.address.encodings import ENCODINGS
-from explorer.app.address.kinds import Moves
+from explorer.app.address.kinds import LINES, MOST_WRITTEN, Moves
 from explorer.app.address.parameters import parse
 from explorer.app.address.state import State
 from explorer.app.server import examples, hosted, hub_models, memory
@@ -304,8 +304,9 @@ class Imported(Source):
         decode = "greedy" if forced else parse({"decode": [run.method]})[0].decode
         if self.task == "continue":
             written = len(run.target_tokens) - run.n_given
-            text = run.text if forced else run.prompt
-            return {"text": text, "decode": decode, "write": 0 if forced else written}
+            text = LINES.read((run.text if forced else run.prompt) or "")
+            write = 0 if forced else min(written, MOST_WRITTEN)
+            return {"text": text, "decode": decode, "write": write}
         target = run.text if forced else None
         return {"text": run.source_text, "decode": decode, "target": target}
 
@@ -374,7 +375,7 @@ def leave_gpu() -> None:
 # --- which models there are ----------------------------------------------------------------------
 
 
-_handle = lru_cache(256)(ModelHandle)
+_handle = lru_cache(4_096)(ModelHandle)
 
 
 def own_models() -> Path:
@@ -383,8 +384,9 @@ def own_models() -> Path:
 
 def changed(path: Path) -> int:
     """When a directory or a file in it was last changed, in nanoseconds; 0 if it cannot be read."""
-    if path.is_file():
-        return path.stat().st_mtime_ns
+    with suppress(OSError):
+        if path.is_file():
+            return path.stat().st_mtime_ns
     with suppress(OSError), os.scandir(path) as files:
         paths = (path, *(file for file in files if os.path.exists(file)))
         return max(os.stat(path).st_mtime_ns for path in paths)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import transformer
-from explorer.app.address.kinds import SAMPLE
+from explorer.app.address.kinds import SAMPLE, USUAL_WRITTEN
 from explorer.app.address.state import State
 from explorer.app.server.source import Source
 from transformer.interventions import Intervention, write_text
@@ -90,6 +90,14 @@ class RunKey:
             write=state.write,
             chat=state.chat and source.chats and not reads,
         )
+
+    def writing(self, decode: str) -> Self:
+        """The run of the same text in which the model writes; after one that was only read, as
+        many tokens as usual."""
+        write = self.write
+        if self.source.task == "continue" and not write:
+            write = USUAL_WRITTEN
+        return replace(self, target=None, decode=decode, drawing=USUAL, write=write)
 
     @property
     def model(self) -> str:

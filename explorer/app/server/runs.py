@@ -152,11 +152,10 @@ def longest(model: Translator, run_key: RunKey) -> Options:
     """
     if not model.continues:
         return {}
-    count = len(model.ids(typed(model, run_key)))
-    if count > LONGEST:
-        raise ValueError(f"The text has {count:,} tokens; this page reads at most {LONGEST:,}.")
-    given = count - (not model.config.starts_with_token)
-    return {"max_length": min(max(0, given) + run_key.write, model.config.max_positions)}
+    given = model.prompt_steps(typed(model, run_key))
+    if given > LONGEST:
+        raise ValueError(f"The text has {given:,} tokens; this page reads at most {LONGEST:,}.")
+    return {"max_length": min(given + run_key.write, model.config.max_positions)}
 
 
 def search(

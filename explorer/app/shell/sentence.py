@@ -116,7 +116,7 @@ def continuation(source: Source, now: State) -> None:
 def _stop(run_key: RunKey, n_tokens: int) -> None:
     """Ends what a model writes after so many tokens, those of the prompt among them."""
     model = run_key.source.load()
-    n_given = len(model.ids(runs.typed(model, run_key)))
+    n_given = model.prompt_steps(runs.typed(model, run_key))
     session.change(write=max(1, n_tokens - n_given), **session.RUN)
 
 

@@ -85,10 +85,15 @@ def lesson(
 
 
 def _alone(translator: Translator, text: str, n_target: int, first: int | None) -> Translation:
-    """What the model writes by greedy search; without a source, as many tokens as the target."""
+    """What the model writes by greedy search; without a source, as many tokens as the target.
+
+    Without a start token, after the text's own first token, as far as that can be typed.
+    """
     if not translator.continues:
         return translator.translate(text, beam_size=1, capture=False)
-    begins = "" if translator.config.starts_with_token else translator.text([first or 0])
+    begins = ""
+    if not translator.config.starts_with_token:
+        begins = translator.text([first or 0]) or " "
     return translator.translate(begins, beam_size=1, capture=False, max_length=n_target)
 
 

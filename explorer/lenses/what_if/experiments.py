@@ -39,7 +39,7 @@ class Bench:
         """
         if not self.translator.continues:
             return self.translator.translate(self.text, capture=False)
-        length = len(self.translator.ids(self.text)) + 1
+        length = self.translator.prompt_steps(self.text) + 1
         return self.translator.translate(self.text, max_length=length)
 
     @property

@@ -73,7 +73,7 @@ def unchanged(run: Translation, model: Translator) -> Translation:
             return _decoded(run, model, ())
     if run.source_tokens:
         return model.force(run.source_text, run.target_ids)
-    return model.force(run.target_ids)
+    return model.force(model.whole(run.target_ids, run.start_id))
 
 
 def _decoded(

@@ -23,7 +23,6 @@ from explorer.app.sections.beam_search.tree import (
 )
 from explorer.app.server import per_run
 from explorer.app.server.hosted import Bounds
-from explorer.app.server.run_key import USUAL
 from explorer.app.server.view import View
 from explorer.app.shell import waiting
 from explorer.figures.base import labels
@@ -76,7 +75,7 @@ def show(opened: View, now: State) -> None:
         beam = int(now.decode.removeprefix(BEAM))
     scored = rules.with_penalty(values.penalty, values.length_offset)
     settings(beam, max(beam, most), scored, rules)
-    run_key = replace(opened.run_key, target=None, decode=f"{BEAM}{beam}", drawing=USUAL)
+    run_key = opened.run_key.writing(f"{BEAM}{beam}")
     with waiting.telling(f"Searching with {beam} hypotheses") as progress:
         search = per_run.searched(run_key, scored, progress)
     tree = search.tree

@@ -13,7 +13,7 @@ from explorer.app.maps.looking import Looks
 from explorer.app.sections.beam_search.tree import choose, first_step, outputs, picture, view
 from explorer.app.server import per_run, runs
 from explorer.app.server.hosted import Bounds
-from explorer.app.server.run_key import USUAL, Drawing, RunKey
+from explorer.app.server.run_key import Drawing, RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import sampling, waiting
 from explorer.figures.base import labels
@@ -39,7 +39,7 @@ def show(opened: View, now: State) -> None:
     seeds = range(first, first + values.draws)
     drawing = Drawing.of(now)
     settings(now, seeds)
-    run_key = replace(opened.run_key, target=None, decode="greedy", drawing=USUAL)
+    run_key = opened.run_key.writing("greedy")
     with waiting.progress(f"Drawing {values.draws} samples", stop="sampling.stop") as tell:
         draws = per_run.drawn(run_key, drawing, seeds, tell=tell)
     greedy = runs.translate(run_key)

@@ -1,16 +1,18 @@
 """The changes of a run: the list, in which each can be switched off and taken out, and what adds
 another."""
 
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.address.change_list import Listed
+from explorer.app.address.kinds import USUAL_WRITTEN, Moves
+from explorer.app.address.state import changed as changed_state
 from explorer.app.controls import part, plain
 from explorer.app.sections.what_if.forms import GROUPS, Sort, one, unchanged
 from explorer.app.server import runs
+from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
 from explorer.app.shell import changed
 from explorer.figures.base import labels
@@ -29,17 +31,20 @@ _FORCED = (
 def tell(now: State, opened: View | None, _holds: changed.Holds) -> None:
     """Draws the list in place of the line that other pages draw; nothing if nothing is changed."""
     items = changed.all_of(now)
-    if now.target is not None:
+    output = now.target if opened is None else opened.run_key.target
+    if output is not None:
         decodable = [Listed(change, on and not lifts(change)) for change, on in items]
         with st.container(
             horizontal=True, vertical_alignment="center", gap="small", key="changes-given"
         ):
-            st.caption(f"The model reads a given output: {plain(now.target)}", width="content")
+            st.caption(f"The model reads a given output: {plain(output)}", width="content")
             st.button(
                 "Let it write again",
                 type="tertiary",
                 help="Switches off the changes that hold only for a given output.",
-                on_click=partial(changed.take, decodable, target=None),
+                on_click=partial(
+                    changed.take, decodable, target=None, write=now.write or USUAL_WRITTEN
+                ),
                 key="what-if.decode",
             )
     if not items:
@@ -60,12 +65,10 @@ def _one(number: int, item: Listed, items: tuple[Listed, ...], opened: View | No
     after = items[number + 1 :]
 
     def switch(on: bool) -> None:
-        target = (
-            session.current().target
-            if opened is None or not on
-            else target_for(opened, item.change)
-        )
-        changed.take((*before, Listed(item.change, on), *after), target=target)
+        more = Moves()
+        if opened is not None and on:
+            more = given_with(opened, item.change)
+        changed.take((*before, Listed(item.change, on), *after), **more)
 
     with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", width="content"):
         control = session.control(f"changed.on.{number}", item.on, switch, [sentence])
@@ -82,10 +85,15 @@ def lifts(change: Intervention) -> bool:
     return isinstance(change, Mask) and change.kind is AttentionKind.DECODER and do.lifts(change)
 
 
-def target_for(opened: View, change: Intervention) -> str | None:
-    """The output that the model must read with a change: one that lifts the causal mask needs one."""
-    own_target = opened.run_key.target
-    return unchanged(opened).text if own_target is None and lifts(change) else own_target
+def given_with(opened: View, change: Intervention) -> Moves:
+    """The state's values with the output that a change needs: one that lifts the causal mask does.
+
+    A text that is continued holds its own output.
+    """
+    if opened.run_key.target is not None or not lifts(change):
+        return {}
+    text = unchanged(opened).text
+    return {"target": text} if "source" in opened.sides else {"text": text, "write": 0}
 
 
 def add(opened: View) -> None:
@@ -93,7 +101,8 @@ def add(opened: View) -> None:
     kind = opened.kinds[-1]
     tokens = opened.translation.labels(kind).keys
     if opened.translation.config.sites[AttentionKind(kind)].causal:
-        tokens = tokens[: opened.n_given + 1]  # what a run writes may change with it
+        # what a run writes may change with it
+        tokens = tokens[: opened.translation.n_given + 1]
     words = labels.names(tokens)[:_MOST]
     hidden = [at for at in range(len(words)) if hide(kind, at) in session.current().changes]
     st.pills(
@@ -148,15 +157,20 @@ def _others(opened: View) -> None:
         return
     fitting = [sort for sort in GROUPS[group] if sort.side in opened.sides]
     sorts: dict[int, Sort] = dict(enumerate(fitting))
-    change, problem, target = None, None, opened.run_key.target
+    change, problem = None, None
+    more = Moves()
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key="what-if-add"):
         sort = sorts[one("Change", {i: sort.label for i, sort in sorts.items()}, 290)]
         try:
             if (change := sort.choose(opened)) is not None:
-                target = target_for(opened, change)
+                more = given_with(opened, change)
                 rest = (acting for acting in opened.run_key.changes if acting != change)
                 problem = runs.refusal(
-                    replace(opened.run_key, changes=(*rest, change), target=target)
+                    RunKey.of(
+                        changed_state(session.current(), **more, changes=(*rest, change)),
+                        opened.source,
+                        more.get("text", opened.run_key.text),
+                    )
                 )
         except ValueError as error:
             problem = str(error)
@@ -165,7 +179,7 @@ def _others(opened: View) -> None:
     if problem is not None:
         st.warning(plain(problem), icon=":material/error:")
     else:
-        st.caption(sort.says if target == opened.run_key.target else _FORCED)
+        st.caption(_FORCED if more else sort.says)
     if wanted and change is not None:
-        changed.add(change, target=target)
+        changed.add(change, **more)
         session.rerun()

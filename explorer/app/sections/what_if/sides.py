@@ -118,9 +118,10 @@ def second_side(first: Side, mode: str, value: Detail, text: str | None) -> tupl
             return "changed", _other_run(look, replace(run_key, changes=()), AS_IT_IS)
     typed = text or usual_text(opened, mode)
     if mode == "forced":
-        forced = _other_run(
-            look, replace(run_key, target=clean(typed)), f"your {written_by(opened.translation)}"
-        )
+        forced_key = replace(run_key, target=clean(typed))
+        if "source" not in opened.sides:
+            forced_key = RunKey.of(replace(session.current(), write=0), opened.source, typed)
+        forced = _other_run(look, forced_key, f"your {written_by(opened.translation)}")
         return opened.translation.method, forced
     other_key = RunKey.of(replace(session.current(), target=None), opened.source, typed)
     return "your sentence", _other_run(look, other_key, "the other sentence")
