@@ -1,6 +1,7 @@
 """Home page: type a sentence, watch the model translate it, and look into its attention."""
 
 from dataclasses import replace
+from types import ModuleType
 
 import streamlit as st
 
@@ -19,14 +20,22 @@ from explorer.linked.view.wire import Feed
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "
-    "1. Hatched cells are masked. The cursor chooses the decode step: a ring marks its row, and "
-    "the lines between the tokens show that row of the large map. Later rows are faded."
+    "1. Hatched cells are masked. The cursor chooses the decode step: a ring marks its row. Later "
+    "rows are faded."
 )
+_LINES = "The lines between the tokens show the row of the cursor in the large map."
 _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
 
 
 WALL = "wall"
+
+
+def _wall() -> ModuleType:
+    """The room of the wall of heads, with which PyTorch comes: the first picture has none."""
+    from explorer.app.maps import wall
+
+    return wall
 
 
 def _layout(opened: View) -> Layout:
@@ -39,8 +48,6 @@ def _layout(opened: View) -> Layout:
 
 def show(opened: View) -> None:
     """Draws the linked view of a sentence."""
-
-    only = opened.kinds[0] if len(opened.kinds) == 1 else ""
     layout = _layout(opened)
     has_wall = WALL in layout.plots
 
@@ -49,16 +56,12 @@ def show(opened: View) -> None:
         run = opened.translation
         drawn: dict[str, Feed] = {"next": next_feed(opened.key, run, drawing, offered(opened))}
         if has_wall:
-            from explorer.app.maps import wall  # PyTorch comes with it
-
-            drawn |= wall.feeds(looks[only], now)
+            drawn |= _wall().feeds(looks[opened.kinds[0]], now)
         return drawn
 
     def below(now: State, looks: Looks) -> None:
         if has_wall:
-            from explorer.app.maps import wall
-
-            wall.controls(looks[only], now)
+            _wall().controls(looks[opened.kinds[0]], now)
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
             display.popover(opened.kinds, now)
             display.measure(opened, now)
@@ -90,7 +93,10 @@ def show(opened: View) -> None:
 def _explained(opened: View) -> tuple[str, str]:
     """Explanation and formula: that of the paper, or of the only attention that a model has."""
     first, *further = opened.translation.config.sites.values()
-    seeing = f"{_READING} {labels.signs(opened.tokens(True))}".rstrip()
+    lines = ""
+    if "source" in opened.sides:
+        lines = _LINES
+    seeing = " ".join(filter(None, (_READING, lines, labels.signs(opened.tokens(True)))))
     if not further:
         only = formula.attention(first.kind, "none", first.causal, first.score)
         return f"One attention map. {seeing}", only

@@ -165,7 +165,9 @@ class Reader:
         Without a start token, the text's own first token is read before the first step.
         """
         count = len(self.ids(text))
-        return count if self.config.starts_with_token else max(0, count - 1)
+        if not self.config.starts_with_token:
+            count -= 1
+        return max(0, count)
 
     def ids(self, text: str) -> tuple[int, ...]:
         """Ids of a source or a prompt, without special tokens; raises as ``cut``."""

@@ -243,7 +243,7 @@ def calls(look: HeadSelection) -> str:
         arguments += [f"{name}={value}" for name, value in most.items()]
     if run_key.target is not None:
         call = "force"
-        if run_key.source.task != "continue":
+        if not run_key.source.continues:
             arguments.append(repr(run_key.target))
     if run_key.decode.startswith(BEAM):
         arguments.append(f"beam_size={run_key.decode.removeprefix(BEAM)}")

@@ -185,7 +185,7 @@ def _effects(opened: View, kind: str, step: int) -> np.ndarray:
 def roles(look: HeadSelection) -> Sequence[Sequence[str]]:
     """The roles of all heads, by layer and head: by the model's survey, else in this run alone.
 
-    None if neither is known, or a lesson will ask for one.
+    Empty if neither is known, or a lesson will ask for one.
     """
     visit = session.visit()
     known = pickers.roles_of(look.opened.source, look.kind)
@@ -202,7 +202,7 @@ def roles(look: HeadSelection) -> Sequence[Sequence[str]]:
 def _roles_here(opened: View, kind: str) -> list[list[str]]:
     """The roles that heads have in one run; an empty text for a mixed head.
 
-    None if the run is too short for any statistic: one row says nothing.
+    Empty if the run is too short for any statistic: one row says nothing.
     """
     grid = per_run.statistics(opened, kind)
     names = sorted({name for row in grid for head in row for name in head})

@@ -100,7 +100,7 @@ def of(source: Source | None) -> Samples:
 
 def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]:
     """Texts to start from by their labels, with a text's prompt if it has one; the first opens."""
-    if source is not None and source.task == "continue":
+    if source is not None and source.continues:
         begins = getattr(source.stated, "starts_with_token", True)
         return BEGINNINGS | NOTHING if begins else BEGINNINGS
     samples = of(source)
@@ -125,7 +125,7 @@ def text_on(source: Source | None, text: str | None) -> str:
     """The visitor's text, in one line unless it is continued, or the one that opens first."""
     if text is None:
         return next(iter(offered(source).values()))
-    if source is not None and source.task == "continue":
+    if source is not None and source.continues:
         return text
     return LINE.read(text)
 

@@ -302,7 +302,7 @@ class Imported(Source):
         run = self.translation
         forced = run.method == "forced"
         decode = "greedy" if forced else parse({"decode": [run.method]})[0].decode
-        if self.task == "continue":
+        if self.continues:
             written = len(run.target_tokens) - run.n_given
             text = LINES.read((run.text if forced else run.prompt) or "")
             write = 0 if forced else min(written, MOST_WRITTEN)
@@ -409,7 +409,7 @@ def grouped(models: Mapping[str, ModelHandle]) -> list[str]:
     """The names in the order of a list: translators, then language models, then twins."""
 
     def group(name: str) -> int:
-        if models[name].task == "continue":
+        if models[name].continues:
             return 1
         return 2 if name.startswith((f"{TWINS}/", f"{RECURRENT}/")) else 0
 
@@ -482,7 +482,7 @@ def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
     return {
         name: source
         for name, source in available().items()
-        if name.startswith(f"{folder}/") and source.task != "continue"
+        if name.startswith(f"{folder}/") and not source.continues
     }
 
 

@@ -62,7 +62,7 @@ class RunKey:
     def of(cls, state: State, source: Source, text: str) -> Self:
         """The run that a state asks for, of a text that may be one of its sentences."""
         drawing = Drawing.of(state) if state.decode.startswith(SAMPLE) else USUAL
-        if source.task == "continue":
+        if source.continues:
             return cls._continued(state, source, without_surrogates(text), drawing)
         return cls(
             source=source,
@@ -95,7 +95,7 @@ class RunKey:
         """The run of the same text in which the model writes; after one that was only read, as
         many tokens as usual."""
         write = self.write
-        if self.source.task == "continue" and not write:
+        if self.source.continues and not write:
             write = USUAL_WRITTEN
         return replace(self, target=None, decode=decode, drawing=USUAL, write=write)
 

@@ -158,6 +158,12 @@ class Source(ABC):
         return getattr(self.stated, "task", "translate")
 
     @property
+    def continues(self) -> bool:
+        """Whether its text is the beginning of what it writes, and no source."""
+        stated = self.stated
+        return stated is not None and "encoder" not in stated.stacks
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the model in memory, whatever it reads; empty before."""
         return self.load().notes if self.resident else ()

@@ -67,7 +67,7 @@ def lines_of(
 ) -> tuple[Line, ...]:
     """The sentences that a model reads."""
     lines = sample_of(source) if typed is None else typed
-    if source.task == "continue":  # it reads each text as it is
+    if source.continues:  # it reads each text as it is
         return tuple(Line(line.source, line.source) for line in lines)
     if not source.pieces:
         return lines

@@ -59,7 +59,7 @@ def is_real(model: ModelHandle) -> bool:
     here."""
     folders = {*model.path.parents}
     small = models.own_models() in folders and model.needs < models.LARGE
-    return models.BUNDLED not in folders and not small and model.task == "continue"
+    return models.BUNDLED not in folders and not small and model.continues
 
 
 def _take(name: str) -> None:

@@ -47,14 +47,14 @@ def sentence_box(
     text = examples.text_on(source, now.text)
     words = WORDS[source.task]
     does = words.does
-    if source.task == "continue" and not now.write:
+    if source.continues and not now.write:
         does = "Read"
         way = None
     widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
     box, *middle, button = st.columns(widths, vertical_alignment="bottom")
     with box:
         field = st.text_input
-        if source.task == "continue":  # it may read line breaks; `page/enter.js` runs it on Enter
+        if source.continues:  # it may read line breaks; `page/enter.js` runs it on Enter
             field = partial(st.text_area, height="content")
         field(
             words.field,
@@ -86,7 +86,7 @@ def below_box(source: Source, now: State) -> None:
             st.caption(f":material/warning: {refusal(problem)}", width="content")
         if now.target is None:
             draw_again(now)
-        if source.task == "continue":
+        if source.continues:
             continuation(source, now)
         else:
             own_translation(now, source)
@@ -155,7 +155,7 @@ def own_translation(now: State, source: Source | None = None) -> None:
     Nothing for a text that is continued: it is its own output, and the page's field holds it.
     """
     source = source or models.known(now.model)
-    if source is not None and source.task == "continue":
+    if source is not None and source.continues:
         return
     target = now.target
     noun = WORDS["translate" if source is None else source.task].output
@@ -201,7 +201,7 @@ def open_sentence(source: Source, now: State) -> View | None:
     try:
         hosted.check(now.text, now.target, times=TIMES)
         run_key = RunKey.of(now, source, text)
-        stop = partial(_stop, run_key) if source.task == "continue" else None
+        stop = partial(_stop, run_key) if source.continues else None
         with waiting.telling(WORDS[source.task].doing, stop) as progress:
             translation = runs.translate(run_key, progress)
     except (ValueError, OSError) as error:
