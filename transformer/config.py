@@ -393,6 +393,11 @@ class ModelConfig(Checked):
             kinds[AttentionKind.CROSS] = self.stacks["decoder"]
         return {kind: _site(kind, stack.n_layers, score) for kind, stack in kinds.items()}
 
+    @property
+    def last_kind(self) -> AttentionKind:
+        """The kind that reads what an output rests on: the last of the sites."""
+        return [*self.sites][-1]
+
     @cached_property
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Number of layers and of heads by kind of attention."""

@@ -72,7 +72,7 @@ def test_only_what_can_be_typed_may_end_a_prompt(generator: Translator):
 
 def test_a_text_that_is_too_long_or_empty_keeps_the_page():
     at = opened(text=" ".join(["one"] * (LONGEST + 1)))
-    assert f"at most {LONGEST:,}" in said(at).replace("\\", "") or "shorten it" in said(at)
+    assert "shorten it to at most" in said(at)
     assert at.text_area[0].value.startswith("one one")
     assert "is empty" in said(opened(text="", write="0"))
 
@@ -141,7 +141,6 @@ def test_another_token_in_the_prompt_makes_another_prompt_and_one_behind_it_a_ch
             for candidate in wrote.steps[step].alternatives[1:]
             if explorer.can_be_typed(candidate.token)
         )
-        at.session_state["event"] = None
         values = continued(at, step, other)
         if step < wrote.n_given:
             assert values["text"] == model.text([wrote.start_id, *wrote.target_ids[:step], other])
@@ -209,7 +208,7 @@ def test_a_change_that_lifts_the_mask_reads_what_was_written_and_can_write_again
         "pages/what_if.py", model="language/writer", text=wrote.text, write="0", changes=lifted
     )
     assert not at.error
-    assert "The model reads a given output" in said(at) or "given output" in words(at)
+    assert "The model reads a given output" in words(at)
     at.button(key="what-if.decode").click().run()
     assert at.session_state["state"].write == 40
     assert not at.error

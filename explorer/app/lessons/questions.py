@@ -518,7 +518,7 @@ QUANTITIES = {quantity.__name__.replace("_", "-"): quantity for quantity in _MEA
 def kind_of(question: Question, run: Translation) -> AttentionKind:
     """The kind of attention of a run that a question is about."""
     if question.kind == LAST:
-        return [*run.config.sites][-1]
+        return run.config.last_kind
     return AttentionKind(question.kind)
 
 

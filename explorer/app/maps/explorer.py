@@ -6,7 +6,6 @@ outer fragment. The outer fragment asks the session once what the visitor looks 
 answer down.
 """
 
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -38,7 +37,6 @@ from transformer.text import words
 
 SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 _KEY = "explorer"
-_BYTE = re.compile("<0x[0-9A-F]{2}>")
 _SCRIPT = imported("linked_view/view.js")
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
 # pandas. Streamlit mistakes a one-line script for a path, so each script has a line break.
@@ -155,7 +153,7 @@ def offered(opened: View) -> tuple[list[list[int | None]], list[list[int]]] | No
 
 def can_be_typed(token: str) -> bool:
     """Whether a text can end with a token: not with a mark, one byte of a character, or a blank."""
-    if words.is_special(token) or _BYTE.fullmatch(token):
+    if words.is_special(token) or words.BYTE_PIECE.fullmatch(token):
         return False
     return bool(token.strip(labels.WORD_START))
 

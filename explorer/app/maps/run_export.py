@@ -82,7 +82,7 @@ def run_export(
                 }
                 offer("run", {**pictures, **maps, **joined, **bars}, now)
             _run(scene.opened, now)
-            if scene.opened.source.has_model or scene.opened.translation.source_tokens:
+            if scene.opened.source.has_model:  # a file names no model to load
                 st.caption("The same in Python:")
                 st.code(calls(looks[scene.kinds[-1]]), language=None, wrap_lines=True)
 
@@ -238,7 +238,7 @@ def calls(look: HeadSelection) -> str:
     arguments = [repr(run_key.text)]
     if run_key.chat:
         arguments = [f'chat=[{{"role": "user", "content": {run_key.text!r}}}]']
-    if run_key.target is None and run_key.source.has_model:
+    if run_key.target is None:
         most = runs.longest(run_key.source.load(), run_key)
         arguments += [f"{name}={value}" for name, value in most.items()]
     if run_key.target is not None:

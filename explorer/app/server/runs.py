@@ -190,8 +190,9 @@ def so_far(pieces: Sequence[str]) -> tuple[float, str]:
 
     No one knows its length.
     """
-    text = words.spelled(pieces)
-    end = text if len(text) <= SHOWN else f"…{text[1 - SHOWN :]}"
+    end = words.spelled(pieces[-SHOWN:])  # no more, since each step asks
+    if len(pieces) > SHOWN or len(end) > SHOWN:
+        end = f"…{end[1 - SHOWN :]}"
     share = min(0.98, 1 - 0.98 ** len(pieces))
     return share, f"{labels.counted(len(pieces), 'token')} so far: {end}"
 

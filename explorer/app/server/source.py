@@ -150,7 +150,7 @@ class Source(ABC):
 
     def kind(self, wanted: str | None) -> str:
         """The kind of attention asked for; if it is none of the model's, the last of its own."""
-        return wanted if wanted in self.sizes else [*self.sizes][-1]
+        return wanted if wanted in self.sizes else str(self.config.last_kind)
 
     @property
     def task(self) -> str:

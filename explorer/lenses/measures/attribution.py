@@ -90,7 +90,7 @@ def by_key(
     NotCapturedError, UnmeasuredError and IndexError as ``attribution``.
     """
     direction, _, _ = _direction(model, run, step, token, against)
-    kind = [*run.config.sites][-1]
+    kind = run.config.last_kind
     nats = torch.zeros(len(run.labels(kind).keys), dtype=torch.float64)
     for heads, here in _read(model, run, step, direction):
         if heads.kind is kind:

@@ -188,7 +188,7 @@ def on_difference(
     effects on log p are subtracted. Returns (keys,) float32, in nats; UnmeasuredError as
     ``Effects``.
     """
-    kind = last_kind(run)
+    kind = run.config.last_kind
     cuts = [(without(run, kind, (key,)),) for key in range(len(run.labels(kind).keys))]
     rival = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
     effects = Effects(translator, run).of(cuts, lambda share: tell(share / 2))
@@ -294,11 +294,6 @@ def from_runs(effects: int, series: int = 1) -> str:
     return f"from {series * (effects + 1):,} runs"
 
 
-def last_kind(run: Translation) -> AttentionKind:
-    """The kind that reads what an output rests on: the last of its model's sites."""
-    return [*run.config.sites][-1]
-
-
 def without(
     run: Translation,
     kind: AttentionKind,
@@ -313,7 +308,7 @@ def without(
 
 def key_words(run: Translation, kind: Kind | None = None) -> tuple[Group, ...]:
     """The keys of a kind (None: the last of the run) as words, special tokens by themselves."""
-    return reading_groups(run.labels(last_kind(run) if kind is None else kind).keys)
+    return reading_groups(run.labels(run.config.last_kind if kind is None else kind).keys)
 
 
 def word_effect(
@@ -330,7 +325,7 @@ def word_effect(
     as ``Effects``; IndexError if there is no such layer.
     """
     trace = recorded(run)
-    kind = last_kind(run) if kind is None else AttentionKind(kind)
+    kind = run.config.last_kind if kind is None else AttentionKind(kind)
     if layer is not None:
         trace.layer(kind, layer)
     words = key_words(run, kind)

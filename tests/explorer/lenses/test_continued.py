@@ -11,7 +11,7 @@ from decoder_models import write_decoder
 from random_models import random_language_model
 
 from explorer import lenses
-from explorer.lenses.measures.effect import last_kind, without
+from explorer.lenses.measures.effect import without
 from explorer.lenses.targets.lesson import lesson
 from transformer import Capture, Translation, Translator, load_language_model
 from transformer import interventions as do
@@ -64,7 +64,7 @@ def test_a_word_s_effect_is_that_of_hiding_its_pieces_from_later_tokens(made: Ma
 
 def test_the_last_kind_is_what_an_output_rests_on(made: Made):
     _, run = made
-    assert last_kind(run) is AttentionKind.DECODER
+    assert run.config.last_kind is AttentionKind.DECODER
     cut = without(run, AttentionKind.DECODER, (1, 2), layer=0)
     assert (cut.keys, cut.after, cut.layer) == ((1, 2), 2, 0)
 

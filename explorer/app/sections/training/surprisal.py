@@ -110,6 +110,7 @@ def view(opened: View) -> None:
     run = opened.translation
     kind = opened.kinds[-1]
     race = race_feed(opened.key, run.steps, "surprisal = −log₂ of its probability", None)
+    bits_of_tokens = bars(opened)  # no part of the view changes them
 
     def layout(now: State, looks: Looks) -> Layout:
         focus = heads.focus_of(looks[kind], now)
@@ -118,7 +119,7 @@ def view(opened: View) -> None:
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
         drawn = heads.drawn_otherwise(looks[kind], now, fade=False)
-        return {"next": race, "bits": bars(opened), **drawn}
+        return {"next": race, "bits": bits_of_tokens, **drawn}
 
     shades = [Shade(share=share(bits), text=f"{bits:.2f} bits") for bits in run.surprisals]
     explorer(
