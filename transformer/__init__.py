@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from transformer.sampling import Sampling
     from transformer.text.tokenizer import Tokenizer
     from transformer.trace import AttentionTrace
-    from transformer.translator import Translator, load_language_model, load_translator
+    from transformer.translator import (
+        Translator,
+        load_encoder,
+        load_language_model,
+        load_translator,
+    )
     from transformer.view import HeadView, Window
 
 __version__ = "0.1.0"
@@ -28,6 +33,8 @@ __all__ = [
     "AttentionKind",
     "AttentionTrace",
     "Capture",
+    "EncoderConfig",
+    "EncoderModel",
     "HeadView",
     "Hooks",
     "LanguageModel",
@@ -40,6 +47,7 @@ __all__ = [
     "Translator",
     "Window",
     "interventions",
+    "load_encoder",
     "load_language_model",
     "load_trace",
     "load_translator",
@@ -50,6 +58,8 @@ _HOMES = {
     "AttentionKind": "config",
     "AttentionTrace": "trace",
     "Capture": "hooks",
+    "EncoderConfig": "config",
+    "EncoderModel": "model",
     "HeadView": "view",
     "Hooks": "hooks",
     "LanguageModel": "model",
@@ -61,6 +71,7 @@ _HOMES = {
     "Translation": "run",
     "Translator": "translator",
     "Window": "view",
+    "load_encoder": "translator",
     "load_language_model": "translator",
     "load_trace": "exports.npz",
     "load_translator": "translator",

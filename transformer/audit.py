@@ -25,7 +25,7 @@ from transformer.encodings import ALL_HEADS, Learned
 from transformer.equations import HeadChange
 from transformer.hooks import CONSTANTS, UNFUSED, At, Edit, HookName, Hooks, hook_names
 from transformer.interventions.edits import edits
-from transformer.model import EncoderDecoder, Network
+from transformer.model import EncoderDecoder, EncoderModel, Network
 from transformer.stream import SMALLEST_SCALE, audit_stream, textbook_norm
 from transformer.trace import REPLACED, AttentionArrays, AttentionTrace, LayerTrace, trace_of
 from transformer.view import (
@@ -412,7 +412,20 @@ def _token_difference(trace: AttentionTrace, model: Network, side: Side) -> floa
     known = ids < len(table)
     rows = table[ids.where(known, 0).to(table.device)].double().cpu() * known[:, None]
     expected = rows * model.config.embedding_scale
+    if isinstance(model, EncoderModel) and model.segments is not None:
+        vectors = model.segments.weight.detach().double().cpu()
+        expected = expected + vectors[_segments(trace.tokens[side].ids, model.config)]
     return difference(trace.embeddings[side].tokens, expected, 1.0)
+
+
+def _segments(ids: Sequence[int], config: ModelConfig) -> list[int]:
+    """Which text of a pair each token belongs to, from 0: an end is of the text that it ends."""
+    segments = list[int]()
+    ended = 0
+    for number in ids:
+        segments.append(min(ended, config.n_segments - 1))
+        ended += number == config.eos_id
+    return segments
 
 
 def _positions(

@@ -144,7 +144,7 @@ class Rotation:
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
-Task = Literal["translate", "write", "continue"]
+Task = Literal["translate", "write", "continue", "fill"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
 _BETWEEN = Kind(
@@ -253,7 +253,8 @@ class ModelConfig(Checked):
 
     @property
     def task(self) -> str:
-        """What the output is: a translation, whatever the text asks for, or the text's continuation."""
+        """What the output is: a translation, whatever the text asks for, the text's continuation, or
+        the words that are masked in it."""
         return "translate"
 
     @property
@@ -294,6 +295,21 @@ class ModelConfig(Checked):
     @property
     def starts_with_token(self) -> bool:
         """Whether every output begins after ``bos_id``; else after its own first token."""
+        return True
+
+    @property
+    def mask_id(self) -> int | None:
+        """Id of the token that stands for a hidden word, if the model predicts such words."""
+        return None
+
+    @property
+    def n_segments(self) -> int:
+        """How many kinds of segments the encoder tells apart by a vector of their own; 0: none."""
+        return 0
+
+    @property
+    def linear_output(self) -> bool:
+        """Whether logits are a linear map of the last layer's output."""
         return True
 
     def __repr__(self) -> str:
@@ -389,9 +405,15 @@ class ModelConfig(Checked):
         """
         score: ScoreName = "scaled_dot" if self.scaled_scores else "dot"
         kinds = {AttentionKind(side): stack for side, stack in self.stacks.items()}
-        if "cross_attention" in self.stacks["decoder"].sublayers:
-            kinds[AttentionKind.CROSS] = self.stacks["decoder"]
+        decoder = self.stacks.get("decoder")
+        if decoder is not None and "cross_attention" in decoder.sublayers:
+            kinds[AttentionKind.CROSS] = decoder
         return {kind: _site(kind, stack.n_layers, score) for kind, stack in kinds.items()}
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes an output, token by token: whether it has a decoder."""
+        return "decoder" in self.stacks
 
     @property
     def last_kind(self) -> AttentionKind:
@@ -539,6 +561,58 @@ class LanguageModelConfig(ModelConfig):
         return {"decoder": Stack("decoder", self.n_layers, ("self_attention", "feed_forward"))}
 
 
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EncoderConfig(ModelConfig):
+    """Sizes and choices of an encoder alone, which predicts masked words (Devlin et al. 2019).
+
+    A text stands between ``bos_id`` and ``eos_id``, BERT's [CLS] and [SEP]; ``eos_id`` also divides
+    two texts.
+    """
+
+    architecture: Literal["encoder"] = "encoder"  # always "encoder"; ``config.json`` says so
+    n_layers: _Few = 6  # of its one stack
+    positions: Annotated[str, one_of(*ENCODINGS)] = "learned"
+    activation: Activation = "gelu"
+    scaled_embeddings: bool = False
+    embedding_norm: bool = True
+    # id of the piece that stands for a hidden word; None of a model that predicts none
+    mask_id: int | None = None
+    # Vectors for the first text, the second, …, of a pair, added to the embeddings of its tokens
+    # (section 3.2 and figure 2); 0: none
+    n_segments: Annotated[int, whole(0, 16)] = 0
+    # ends after the first text of a pair: one, or RoBERTa's two (Liu et al. 2019)
+    n_separators: Annotated[int, whole(1, 2)] = 1
+    # what predicts a masked word passes a linear map, the activation and a norm before the output
+    # projection; otherwise the last layer's output is projected as it is
+    output_transform: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mask_id is not None:
+            whole(0, self.vocab_size - 1).check("mask_id", self.mask_id)
+
+    @property
+    def task(self) -> str:
+        """It says what a masked word may be."""
+        return "fill"
+
+    @property
+    def linear_output(self) -> bool:
+        """Not if its output is transformed first."""
+        return not self.output_transform
+
+    @cached_property
+    def stacks(self) -> Mapping[Side, Stack]:
+        """The encoder alone."""
+        return {"encoder": Stack("encoder", self.n_layers, ("self_attention", "feed_forward"))}
+
+    @property
+    def products(self) -> Mapping[Side, int]:
+        """Those of the layers, and of the transform before the output."""
+        transform = self.d_model**2 if self.output_transform else 0
+        return {"encoder": super().products["encoder"] + transform}
+
+
 Score = Literal["additive", "bilinear", "dot", "local"]
 """Comparison of a recurrent decoder's state with the memory."""
 SCORE_RULES: dict[Score, ScoreName]
@@ -594,6 +668,7 @@ class RecurrentConfig(ModelConfig):
 ARCHITECTURES: dict[str, type[ModelConfig]] = {
     "transformer": TransformerConfig,
     "language_model": LanguageModelConfig,
+    "encoder": EncoderConfig,
     "recurrent": RecurrentConfig,
 }
 """By the entry "architecture" of ``config.json``; a file without this entry describes a

@@ -22,10 +22,10 @@ from torch import Tensor
 from transformer.attention import Cache, padding_mask
 from transformer.hooks import Hooks
 from transformer.interventions import Choose, Forbid, Intervention, InterventionError, Prefix, Token
-from transformer.model import EncoderDecoder, LanguageModel
+from transformer.model import EncoderDecoder, EncoderModel, LanguageModel
 from transformer.text.kinds import number
 
-AnyModel = EncoderDecoder | LanguageModel
+AnyModel = EncoderDecoder | LanguageModel | EncoderModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
 MOST_LOGITS = 1 << 22

@@ -1,7 +1,5 @@
-"""The models: the encoder-decoder Transformer (Vaswani et al.
-
-2017, figure 1) and a causal language model.
-"""
+"""The models: the encoder-decoder Transformer (Vaswani et al. 2017, figure 1), a causal language
+model, and an encoder alone."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -16,6 +14,7 @@ from transformer.attention import Attention, AttentionMask, Cache, padding_mask
 from transformer.config import (
     RELATIVE,
     AttentionKind,
+    EncoderConfig,
     LanguageModelConfig,
     ModelConfig,
     Side,
@@ -23,7 +22,7 @@ from transformer.config import (
     TransformerConfig,
 )
 from transformer.hooks import At, Hooks, hook_names
-from transformer.layers import LayerStack, Residual, shift
+from transformer.layers import ACTIVATIONS, LayerStack, Residual, make_norm, shift
 
 Projections = Callable[[AttentionKind, int], NDArray[np.float32]]
 """``Network.output_projection`` of some model."""
@@ -94,7 +93,7 @@ class Network(nn.Module):
         """
         stack = self.stack(side)
         at = At(first)
-        x = self.table(side)(ids).to(stack.dtype) * self.config.embedding_scale
+        x = self.looked_up(ids, side).to(stack.dtype)
         positions, norm = stack.positions, stack.embedding_norm
         if hooks is not None:
             hooks.check(self.config)
@@ -111,6 +110,12 @@ class Network(nn.Module):
                 )
             x = hooks(f"{side}.input", x, at)
         return x
+
+    def looked_up(self, ids: Tensor, side: Side) -> Tensor:
+        """(batch, new) ids → (batch, new, d_model): the rows of the table × √d_model (section
+        3.4)."""
+        rows: Tensor = self.table(side)(ids)
+        return rows * self.config.embedding_scale
 
     def hook_names(self) -> tuple[str, ...]:
         """Every name that hooks are called with, in the order of a run; see
@@ -348,6 +353,103 @@ class LanguageModel(Network):
         if cache is not None:
             cache.advance(ids.shape[1])
         return x
+
+
+class OutputTransform(nn.Module):
+    """LayerNorm(act(x W + b)), which BERT's features pass before the output projection."""
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.linear = nn.Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = make_norm(config)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, d_model) → (…, d_model)."""
+        transformed: Tensor = self.norm(self.activation(self.linear(x)))
+        return transformed
+
+
+class EncoderModel(Network):
+    """Self-attention and feed-forward, N times, without a causal mask: BERT (Devlin et al. 2019).
+
+    With ``mask_id``, each position predicts the token that stands there, masked; the output
+    projection is the table of embeddings, with a bias. Without, there are no logits.
+
+    Raises:
+        ValueError: The config names an unknown positional encoding.
+    """
+
+    config: EncoderConfig
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = config
+        table = PieceTable if config.pad_id == config.vocab_size else nn.Embedding
+        self.embedding = table(config.vocab_size, config.d_model)
+        self.segments: nn.Embedding | None = None
+        if config.n_segments:
+            self.segments = nn.Embedding(config.n_segments, config.d_model)
+        self.target_embedding = self.output_bias = self.output = None
+        self.output_transform: OutputTransform | None = None
+        if config.mask_id is not None and config.output_transform:
+            self.output_transform = OutputTransform(config)
+        if config.mask_id is not None and config.output_bias:
+            self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = LayerStack(config, "encoder")
+        self.initialise()
+        self.encoder.positions.initialise()
+
+    def initialise(self) -> None:
+        """Draws the initial weights, those of the segments as those of the tokens."""
+        super().initialise()
+        if self.segments is not None:
+            nn.init.normal_(self.segments.weight, std=self.config.d_model**-0.5)
+
+    def looked_up(self, ids: Tensor, side: Side) -> Tensor:
+        """(batch, length) ids → (batch, length, d_model): the rows of tokens, with the vectors of
+        their segments."""
+        rows = super().looked_up(ids, side)
+        if self.segments is None:
+            return rows
+        vectors: Tensor = self.segments(self.segments_of(ids))
+        return rows + vectors
+
+    def segments_of(self, ids: Tensor) -> Tensor:
+        """(batch, length) ids → (batch, length) numbers of the texts that they belong to, from 0; an
+        end belongs to the text that it ends."""
+        ends = ids == self.config.eos_id
+        ended = ends.long().cumsum(-1) - ends.long()
+        return ended.clamp(max=self.config.n_segments - 1)
+
+    def forward(self, ids: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """(batch, length, vocab_size) logits of the token at every position; ids as in
+        ``features``."""
+        return self.logits(self.features(ids, hooks=hooks), hooks)
+
+    def read(self, ids: Mapping[Side, Tensor], hooks: Hooks | None = None) -> Tensor:
+        """As ``Network.read``."""
+        return self.features(ids["encoder"], hooks=hooks)
+
+    def features(self, ids: Tensor, hooks: Hooks | None = None) -> Tensor:
+        """The last layer's output, (batch, length, d_model), of (batch, length) ids, each text
+        framed by ``bos_id`` and ``eos_id`` and padded with ``pad_id``."""
+        padding = padding_mask(ids, self.config.pad_id)
+        x = self.embed(ids, "encoder", 0, hooks)
+        output: Tensor = self.encoder(x, AttentionMask(padding), hooks=hooks)
+        return output if hooks is None else hooks("encoder.output", output)
+
+    def logits(self, features: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
+        """(…, d_model) → (…, pieces); ValueError if the model predicts no masked words."""
+        if self.config.mask_id is None:
+            raise ValueError(NO_OUTPUT)
+        if self.output_transform is not None:
+            features = self.output_transform(features)
+        return super().logits(features, hooks, first)
+
+
+NO_OUTPUT = "This model has no output for masked words: it only reads."
 
 
 def count_parameters(model: nn.Module) -> int:

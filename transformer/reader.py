@@ -8,18 +8,21 @@ from functools import cached_property
 import numpy as np
 
 from transformer import interventions as do
-from transformer.config import ModelConfig, Side
+from transformer.config import EncoderConfig, ModelConfig, Side
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.interventions import InterventionError
 from transformer.model import EncoderDecoder, LanguageModel
 from transformer.run import Translation
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
-from transformer.text.words import UNK, End, unknown_text
+from transformer.text.words import UNK, End, Mask, unknown_text
 
 Tokens = str | Sequence[int] | Sequence[str]
 """A text, or all of its tokens as ids or pieces."""
+SourceToken = tuple[int, str]
+"""Id and piece of a token."""
 MAX_SOURCE_TOKENS = 1024
+READS_ONLY = "This model is an encoder alone, which writes no output."
 
 
 def _is_unknown(token: object) -> bool:
@@ -60,9 +63,9 @@ class Reader:
 
     @property
     def translating(self) -> EncoderDecoder:
-        """The network, if it translates; TypeError for a language model."""
-        if isinstance(self.model, LanguageModel):
-            raise TypeError("This is a language model, which cannot translate.")
+        """The network, if it translates; TypeError for a model that does something else."""
+        if not isinstance(self.model, EncoderDecoder):
+            raise TypeError("This model cannot translate: it is no encoder-decoder.")
         return self.model
 
     @property
@@ -87,6 +90,8 @@ class Reader:
             n_named = self._check_languages(cut)
         prompt = self.continues and side == "source"
         name = "translation" if side == "target" and not self.continues else "text"
+        if not self.config.writes and side == "target":
+            raise InputError(READS_ONLY)
         n_tokens = len(cut.ids) - n_named + 1
         blank = not self.continues and not cut.clean.words
         if (n_tokens == 1 or blank) and not prompt:
@@ -95,6 +100,28 @@ class Reader:
         if n_tokens > most:
             raise InputError(f"The {name} has {n_tokens:,} tokens; shorten it to at most {most:,}.")
         return cut
+
+    def framed(self, cut: TokenizedText) -> tuple[SourceToken, ...]:
+        """The tokens of a source as its encoder reads them, special ones included: with an end, and
+        before an encoder alone with a start, too."""
+        tokens = list(zip(cut.ids, self._special_named(cut), strict=True))
+        (start, end) = self.pieces([self.config.bos_id, self.config.eos_id], "source")
+        last = (self.config.eos_id, end)
+        if not isinstance(self.config, EncoderConfig):
+            return (*tokens, last)
+        framed = [(self.config.bos_id, start)]
+        for token in tokens:
+            framed += [token] * (self.config.n_separators if token[0] == last[0] else 1)
+        return (*framed, last)
+
+    def _special_named(self, cut: TokenizedText) -> tuple[str, ...]:
+        """The pieces of a source, those that the model knows by id named so; an unknown piece keeps
+        its own text."""
+        named = self.pieces(cut.ids, "source")
+        return tuple(
+            piece if unknown_text(piece) is not None else name
+            for piece, name in zip(cut.pieces, named, strict=True)
+        )
 
     def _check_languages(self, cut: TokenizedText) -> int:
         """Number of pieces that name a language; InputError if a source lacks what the model
@@ -154,9 +181,10 @@ class Reader:
     def ids_of(self, run: Translation) -> dict[Side, tuple[int, ...]]:
         """Ids that each stack reads in a run; raises as ``cut``."""
         ids: dict[Side, tuple[int, ...]] = {}
-        if not self.continues:
-            ids["encoder"] = (*self.ids(run.source_text), self.config.eos_id)
-        ids["decoder"] = run.read_ids
+        if "encoder" in self.config.stacks:
+            ids["encoder"] = tuple(number for number, _ in self.framed(self.cut(run.source_text)))
+        if self.config.writes:
+            ids["decoder"] = run.read_ids
         return ids
 
     def prompt_steps(self, text: str) -> int:
@@ -178,8 +206,14 @@ class Reader:
         vocabulary = self.tokenizer.source if side == "source" else self.tokenizer.target
         numbers = list(map(int, ids))
         ends = {self.config.eos_id} if side == "source" else self.ends
-        named = zip(numbers, vocabulary.named(numbers), strict=True)
-        return tuple(End(piece) if number in ends else piece for number, piece in named)
+        mask_id = self.config.mask_id
+        pieces = list(vocabulary.named(numbers))
+        for place, number in enumerate(numbers):
+            if number in ends:
+                pieces[place] = End(pieces[place])
+            elif number == mask_id:
+                pieces[place] = Mask(pieces[place])
+        return tuple(pieces)
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of target ids, without special tokens."""

@@ -27,15 +27,16 @@ from transformer.decoding import (
     pad,
 )
 from transformer.equations import audited_tokens
+from transformer.filling import MaskedText
 from transformer.hooks import Capture, HookFunctions, Hooks, function_edits
 from transformer.interventions.edits import Change
 from transformer.interventions.request import RunShape, check
-from transformer.reader import InputError, Reader
+from transformer.reader import InputError, Reader, SourceToken
 from transformer.run import Alternative, DecodeStep, Translation
 from transformer.sampling import Sampling
 from transformer.text.tokenizer import TokenizedText
 from transformer.text.words import unknown_text
-from transformer.trace import AttentionTrace, TokenTrace, hooks_of, trace_of
+from transformer.trace import AttentionTrace, Auditor, TokenTrace, hooks_of, trace_of
 from transformer.view import AuditReport, Check
 
 LEFT_OUT = "The translation may leave out the end."
@@ -88,10 +89,6 @@ class Options(Looking, total=False):
     tree: bool  # whether ``Translation.tree`` keeps what the beam search looked at
 
 
-SourceToken = tuple[int, str]
-"""Id and piece of a token."""
-
-
 @dataclass(frozen=True)
 class ReadSource:
     """A text as a model reads it."""
@@ -118,9 +115,7 @@ class ReadSource:
                 begins = next(iter(prompt), None)
                 prompt = prompt[1:]
         else:
-            ids = (*cut.ids, reader.config.eos_id)
-            pieces = (*cut.pieces, *reader.pieces(ids[-1:], "source"))
-            tokens = tuple(zip(ids, pieces, strict=True))
+            tokens = reader.framed(cut)
             prompt = ()
         return cls(
             text=cut.clean.text,
@@ -248,8 +243,8 @@ class Request:
     """What a model is asked for, checked; ``run`` answers it, and it can be put to the model again
     and again.
 
-    A language model has no source; its prompt is the given beginning of the output. All passes
-    compute where the model was when it was asked, even if it leaves its GPU meanwhile.
+    A language model has no source; its prompt is the given beginning of the output. An encoder
+    alone has no output, and takes no option of a search. All passes compute where the model was when it was asked, even if it leaves its GPU meanwhile.
 
     Raises:
         InputError: The text is empty or too long.
@@ -265,7 +260,8 @@ class Request:
         output: TokenizedText | None = None,  # the output, if it is given
         **options: Unpack[Options],
     ) -> None:
-        allowed = Options if output is None else Looking
+        self.writes = reader.config.writes
+        allowed = Options if output is None and self.writes else Looking
         if wrong := options.keys() - allowed.__annotations__:
             raise TypeError(f"There is no option {min(wrong)} here.")
         self.reader = reader
@@ -284,7 +280,7 @@ class Request:
         self.capture = _recorded(options.get("capture", True), self.values)
 
         source = ReadSource.of(reader, text)
-        if output is None:
+        if output is None and self.writes:
             if source.begins is None:
                 raise InputError(
                     "This model has no start token, so it needs the beginning of a text; type one."
@@ -295,11 +291,11 @@ class Request:
 
         dropped = sum(isinstance(change, do.DropSource) for change in self.values)
         n_source = len(source.tokens) - dropped
-        if output is None:
+        if output is None and self.writes:
             plan = SearchPlan.of(reader, source, n_source, self.values, options)
             forced = None
         else:
-            plan = SearchPlan(limit=len(output.ids), rules=reader.rules)
+            plan = SearchPlan(limit=len(output.ids) if output else 0, rules=reader.rules)
             forced = plan.limit
         self.rules = plan.rules
         self.limit = plan.limit
@@ -347,7 +343,10 @@ class Request:
 
     def run(self) -> Iterator[DecodeStep | Translation]:
         """Each step of the search (in a beam: of the best hypothesis so far), and finally the run;
-        of a given output only the run."""
+        of a given output, or without any, only the run."""
+        if not self.writes:
+            yield self._read()
+            return
         if self.output is not None:
             yield self.replayed(self.output.ids)
             return
@@ -439,6 +438,71 @@ class Request:
         state, hooks = begin([self], capture)
         return state.forced([ids], hooks)[0], hooks
 
+    def _read(self) -> Translation:
+        """The run of an encoder alone: one pass over its text."""
+        hooks = hooks_of(self.config, self.capture, self.changes, self.functions)
+        text = MaskedText(
+            reader=self.reader,
+            model=self.model,
+            token_ids=self.source_ids,
+            pieces=self.source_tokens,
+            changes=self.changes,
+            functions=self.functions,
+        )
+        (features,) = text.features([self.source_ids], hooks)
+        predicts = self.config.mask_id is not None
+        fills = text.fills(features, hooks) if predicts else {}
+        filled = text.text(fills)
+        trace = None
+        if hooks is not None and self.capture is not None:
+            trace = trace_of(
+                hooks,
+                self.config,
+                self._auditor(text, fills),
+                changes=self.changes,
+                tokens={"encoder": TokenTrace(self.source_ids, self.source_tokens, self.text)},
+                functions=tuple(self.functions),
+            )
+        return Translation(
+            source_text=self.text,
+            text=filled,
+            source_tokens=self.source_tokens,
+            decoder_input_tokens=(),
+            target_tokens=(),
+            log_probs=(),
+            steps=(),
+            method="read",
+            model=self.reader.name,
+            config=self.config,
+            notes=self._notes((), filled, trace),
+            attention=trace,
+            interventions=self.values,
+            functions=tuple(self.functions),
+            fills=fills,
+            predict=text.predicted if predicts else None,
+        )
+
+    def _auditor(self, text: MaskedText, fills: Mapping[int, DecodeStep]) -> Auditor:
+        """The checks of a text that was read, with the log-probabilities at its masks."""
+        read = tuple(fill.log_prob for fill in fills.values())
+
+        def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
+            replayed = tuple(fill.log_prob for fill in text.predicted(fills).values())
+            report = audit(trace, places, read, replayed, self.model)
+            return report.joined(self._of_tokens(trace, []))
+
+        return audited
+
+    def _of_tokens(self, trace: AttentionTrace, written: Sequence[SourceToken]) -> AuditReport:
+        """Whether pieces and changed tokens of a trace are what they must be; ``written`` has ids
+        and pieces of the output."""
+        checks = [Check(PIECES, float(not self._right_pieces(trace.tokens)), 0.0)]
+        if self.values:
+            named = [(piece, token_id) for token_id, piece in written]
+            right = audited_tokens(self.values, self.source_tokens, named)
+            checks.append(Check(TOKENS, float(not right), 0.0))
+        return AuditReport(tuple(checks))
+
     def _step(self, node: Node, name: str | None = None) -> DecodeStep:
         """One token of an output, with what else could have come next."""
         assert node.candidates is not None
@@ -477,12 +541,8 @@ class Request:
 
         def audited(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
             report = audit(trace, places, log_probs, other_pass(), self.model)
-            checks = [Check(PIECES, float(not self._right_pieces(trace.tokens)), 0.0)]
-            if self.values:
-                written = list(zip(named(ids), ids, strict=True))
-                right = audited_tokens(self.values, self.source_tokens, written)
-                checks.append(Check(TOKENS, float(not right), 0.0))
-            return report.joined(AuditReport(tuple(checks)))
+            written = list(zip(ids, named(ids), strict=True))
+            return report.joined(self._of_tokens(trace, written))
 
         if hooks is not None and self.capture is not None:
             tokens = {
@@ -549,7 +609,7 @@ class Request:
         ids = tuple(step.token_id for step in steps)
         config = self.config
         free = self.output is None
-        end = ids[-1] in self.reader.ends
+        end = bool(ids) and ids[-1] in self.reader.ends
         best = [step.alternatives[0] for step in steps if step.alternatives]
         padding = sum(token.excluded and token.token_id == config.pad_id for token in best)
         places = "1 step" if padding == 1 else f"{padding} steps"
@@ -561,7 +621,8 @@ class Request:
         table = {
             f"This text has {length:,} tokens: longer than any text in this model's training "
             f"({trained:,}).": 0 < trained < length,
-            f"The output was cut at {len(ids):,} tokens, so it is incomplete.": not end
+            f"The output was cut at {len(ids):,} tokens, so it is incomplete.": self.writes
+            and not end
             and not self.ends_early,
             "The model wrote an empty text.": end and free and not text,
             f"The output has {unknowns} <unk>, where the model wrote something that its vocabulary "

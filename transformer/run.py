@@ -1,10 +1,10 @@
-"""A finished run, of a translator or a language model: text, tokens, steps, and access to every
-head."""
+"""A finished run, of a translator, a language model or an encoder: text, tokens, steps, and access
+to every head."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -66,11 +66,13 @@ class Translation:
 
     A language model's text has no source. Its target is the prompt and what was written after it,
     so that each step, those of the prompt too, has the model's log-probability and its
-    alternatives.
+    alternatives. An encoder alone has a source and no target; ``fills`` says what it predicts for
+    the words that are masked.
     """
 
     source_text: str  # the text as typed, cleaned; ``source_tokens`` is what was read
-    text: str  # the translation
+    # the translation; of an encoder alone, the source with its masks filled, or "" without masks
+    text: str
     source_tokens: tuple[str, ...]  # pieces of the source, ending in ``</s>``
     decoder_input_tokens: tuple[
         str, ...
@@ -102,6 +104,15 @@ class Translation:
     # of a conversation, whose turn each token belongs to that the decoder read, such as "user"; ""
     # where turns cannot be told apart
     roles: tuple[str, ...] = ()
+    # by position in the source, what an encoder predicts for a masked token: the most probable
+    # token, its log-probability, and the alternatives
+    fills: Mapping[int, DecodeStep] = field(default_factory=dict)
+    # By position, what it predicts of any tokens if each alone were masked, too: the token that was
+    # read there, with its log-probability given all others (Salazar et al. 2020). New passes with
+    # the same changes; None if the model predicts no masked words, or the run is from a file
+    predict: Callable[[Iterable[int]], Mapping[int, DecodeStep]] | None = field(
+        default=None, repr=False
+    )
     # id of what the decoder read first: the start token, or a text's own first token; None if a
     # file with the run does not say it
     start_id: int | None = None

@@ -1,5 +1,5 @@
-"""The models that a user opens: a network with its vocabulary, which translates or continues
-texts."""
+"""The models that a user opens: a network with its vocabulary, which translates, continues or only
+reads texts."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +17,9 @@ from transformer.equations import audited_tokens
 from transformer.hooks import Capture
 from transformer.hub.sources import open_model
 from transformer.interventions import InterventionError, as_interventions
-from transformer.model import LanguageModel, count_parameters
+from transformer.model import EncoderModel, LanguageModel, count_parameters
 from transformer.packed import convert
-from transformer.reader import Reader, Tokens
+from transformer.reader import READS_ONLY, Reader, Tokens
 from transformer.requests import Looking, Options, Request
 from transformer.run import DecodeStep, Translation
 from transformer.storage.files import CheckpointError
@@ -116,7 +116,7 @@ class Translator(Reader):
 
     def translate(self, text: str = "", **options: Unpack[Options]) -> Translation:
         """Translates a text of up to 1,024 tokens; a language model continues a prompt, which may
-        be empty.
+        be empty; an encoder alone reads the text, and fills its masks.
 
         Raises as ``Request``.
         """
@@ -138,6 +138,16 @@ class Translator(Reader):
         if chat is None:
             return self.translate(text, **options)
         return self.with_roles(self.translate(self.prompted(chat), **options), chat)
+
+    def fill(self, text: str, **options: Unpack[Looking]) -> Translation:
+        """Reads a text, some of whose words are masked: ``run.fills`` has what an encoder alone
+        predicts for each, ``run.text`` the text with the most probable ones.
+
+        Raises as ``Request``; TypeError if the model is no encoder alone.
+        """
+        if self.config.writes:
+            raise TypeError("This model writes; only an encoder alone fills masked words.")
+        return self.translate(text, **options)
 
     def with_roles(self, run: Translation, chat: Sequence[Message]) -> Translation:
         """The run of a conversation, with who said each of its tokens; ChatError as ``generate``."""
@@ -184,6 +194,8 @@ class Translator(Reader):
         The whole text of a language model holds its prompt, which then says nothing more.
         Raises as ``Request``; InterventionError, too, if a change contradicts the output.
         """
+        if not self.config.writes:
+            raise TypeError(READS_ONLY)
         if target is None and not self.continues:
             raise TypeError("force reads a whole output: a source needs its translation.")
         if not (isinstance(text, str) or self.continues):
@@ -239,6 +251,12 @@ def retrace(
         ValueError: A user's functions changed the run; or it has no tree.
         IndexError: The tree has no such node.
     """
+    if not translation.config.writes and node is None and not translation.functions:
+        return translator.fill(
+            translation.source_text,
+            capture=capture or Capture(residual=True),
+            interventions=translation.interventions,
+        )
     if translation.functions:
         where = ", ".join(translation.functions)
         raise ValueError(
@@ -295,8 +313,8 @@ def load_translator(
     revision: str
     | None = None,  # branch, tag or commit on the Hub; the translator's name shows the commit
     *,
-    # what it must be able to do: "translate" (or write by a source), or "continue" a text; None for
-    # any model
+    # what it must be able to do: "translate" (or write by a source), "continue" a text, or "fill"
+    # masked words; None for any model
     task: Task | None = "translate",
 ) -> Translator:
     """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on
@@ -311,10 +329,9 @@ def load_translator(
     named(device)
     one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
-    if task == "continue" and not isinstance(checkpoint.model, LanguageModel):
-        raise CheckpointError(
-            f"{path} holds a model that translates; open it with load_translator."
-        )
+    networks = {"continue": LanguageModel, "fill": EncoderModel}
+    if task in networks and not isinstance(checkpoint.model, networks[task]):
+        raise CheckpointError(f"{path} holds a model that {_OPENS[checkpoint.config.task]}.")
     model: Any = checkpoint.translating if task == "translate" else checkpoint.model
     place = choose_device(device, count_parameters(model))
     notes = checkpoint.notes
@@ -329,6 +346,26 @@ def load_translator(
     names = ("heads", "card", "rules", "means", "chat_template")
     parts = {name: getattr(checkpoint, name) for name in names}
     return Translator(model, checkpoint.tokenizer, name=name, notes=notes, **parts)
+
+
+_OPENS = {
+    "translate": "translates; open it with load_translator",
+    "write": "writes by a source; open it with load_translator",
+    "continue": "continues texts; open it with load_language_model",
+    "fill": "only reads, an encoder alone; open it with load_encoder",
+}
+"""What a model of a task does, and what opens it."""
+
+
+def load_encoder(
+    path: str | Path,  # as for ``load_translator``
+    device: str | torch.device = AUTO,
+    revision: str | None = None,
+    dtype: str = "float32",
+) -> Translator:
+    """Opens an encoder alone: one that ``train`` wrote, BERT or one of its relatives; as
+    ``load_translator``."""
+    return load_translator(path, device, dtype, revision, task="fill")
 
 
 def load_language_model(

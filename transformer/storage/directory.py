@@ -10,10 +10,16 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from transformer.config import LanguageModelConfig, ModelConfig, RecurrentConfig, TransformerConfig
+from transformer.config import (
+    EncoderConfig,
+    LanguageModelConfig,
+    ModelConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
 from transformer.decoding import FREE, SearchRules
 from transformer.interventions import HeadMeans
-from transformer.model import EncoderDecoder, LanguageModel, Network, Transformer
+from transformer.model import EncoderDecoder, EncoderModel, LanguageModel, Network, Transformer
 from transformer.recurrent import Recurrent
 from transformer.storage.description import (
     CARD_FILE,
@@ -52,6 +58,7 @@ from transformer.text.tokenizer import Tokenizer, TokenizerError, Vocabulary
 NETWORKS: dict[type[ModelConfig], Callable[..., Network]] = {
     TransformerConfig: Transformer,
     LanguageModelConfig: LanguageModel,
+    EncoderConfig: EncoderModel,
     RecurrentConfig: Recurrent,
 }
 """The model of a config."""
@@ -78,8 +85,12 @@ class Checkpoint:
         """The model, if it translates; CheckpointError if it is a model of another sort."""
         if isinstance(self.model, EncoderDecoder):
             return self.model
+        if isinstance(self.model, LanguageModel):
+            raise CheckpointError(
+                "This is a language model, which cannot translate; continue a text with it."
+            )
         raise CheckpointError(
-            "This is a language model, which cannot translate; continue a text with it."
+            "This is an encoder alone, which cannot translate; open it with load_encoder."
         )
 
 

@@ -22,6 +22,7 @@ from transformer.text.kinds import listed
 from transformer.text.typed import PLAIN, CleanText
 from transformer.text.words import (
     EOS,
+    MASK,
     NO_PIECE,
     SPACE,
     UNK,
@@ -36,6 +37,8 @@ NO_ID = -1
 """Is no piece's."""
 MOST_LISTED = 10
 """Characters that a note names."""
+_MASKS = re.compile(rf" ?({MASK}) ?")
+"""A mask stands for a piece with the space before it."""
 _FEWEST = re.compile(r"smaller than required_chars\. \d+ vs (\d+)")
 
 
@@ -267,12 +270,19 @@ class Tokenizer(Vocabulary):
         super().__init__(self._pieces, self._pieces)
 
     @classmethod
-    def train(cls, sentences: Iterable[str], vocab_size: int, at_most: bool = False) -> Tokenizer:
+    def train(
+        cls,
+        sentences: Iterable[str],
+        vocab_size: int,
+        at_most: bool = False,
+        masks: bool = False,
+    ) -> Tokenizer:
         """Trains one joint vocabulary on plain sentences of both languages, mixed.
 
         ``vocab_size`` counts the 4 special pieces and the 256 byte pieces; with ``at_most``, a text
-        that cannot give so many pieces gives as many as it can. TokenizerError if it is too small
-        or too large.
+        that cannot give so many pieces gives as many as it can; with ``masks``, one of the pieces is
+        ``<mask>``, which stands for a hidden one. TokenizerError if the size is too
+        small or too large.
         """
         texts = list(map(typed.clean, sentences))
         written = io.BytesIO()
@@ -288,6 +298,7 @@ class Tokenizer(Vocabulary):
                 normalization_rule_name="identity",
                 remove_extra_whitespaces=False,
                 split_digits=True,
+                control_symbols=[str(MASK)] if masks else [],
                 add_dummy_prefix=True,
                 pad_id=PAD_ID,
                 bos_id=BOS_ID,
@@ -303,7 +314,7 @@ class Tokenizer(Vocabulary):
             if fewest := _FEWEST.search(reason):
                 reason = f"it needs at least {fewest[1]}. Choose so many with --vocab-size."
             elif "too high" in reason:
-                most = cls.train(texts, vocab_size, at_most=True).vocab_size
+                most = cls.train(texts, vocab_size, at_most=True, masks=masks).vocab_size
                 reason = f"it gives at most {most}. Choose at most so many with --vocab-size."
             raise TokenizerError(f"{cannot}: {reason}") from error
         return cls(written.getvalue())
@@ -341,11 +352,23 @@ class _OwnPieces(Pieces):
         super().__init__(numbers, pieces, special, filter(model.IsByte, every))
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
+        if MASK not in self.ids:
+            yield from self._split(text, 0)
+            return
+        at = 0
+        for mask in _MASKS.finditer(text):
+            yield from self._split(text[at : mask.start()], at)
+            yield self.ids[MASK], str(MASK), *mask.span(1)
+            at = mask.end()
+        yield from self._split(text[at:], at)
+
+    def _split(self, text: str, at: int) -> Iterator[tuple[int, str, int, int]]:
+        """The pieces of a part of a text that begins at a place."""
         read = self.processor.EncodeAsOffsetMapping(text)
         for number, piece, (begin, end) in zip(
             read["ids"], read["pieces"], read["offsets"], strict=True
         ):
-            yield number, piece, begin, end
+            yield number, piece, at + begin, at + end
 
     def decode(self, ids: Iterable[int]) -> str:
         return str(

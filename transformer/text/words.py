@@ -21,10 +21,18 @@ class End(Special):
     __slots__ = ()
 
 
+class Mask(Special):
+    """A special piece that stands for a hidden word, as the model says of its id: `[MASK]`, …"""
+
+    __slots__ = ()
+
+
 PAD = Special("<pad>")
 BOS = Special("<s>")
 EOS = End("</s>")
 UNK = Special("<unk>")
+MASK = Mask("<mask>")
+"""The mask of the vocabularies that this package trains."""
 NO_PIECE = Special("◌")
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start
 piece."""
@@ -72,6 +80,11 @@ def is_special(piece: str) -> bool:
 def is_end(piece: str) -> bool:
     """True if a piece ends a text; the spelling says nothing."""
     return isinstance(piece, End)
+
+
+def is_mask(piece: str) -> bool:
+    """True if a piece stands for a hidden word; the spelling says nothing."""
+    return isinstance(piece, Mask)
 
 
 def in_bytes(piece: str) -> bool:
