@@ -20,10 +20,12 @@ def _commands() -> Commands:
     from transformer.commands.pull import pull
     from transformer.commands.score import score
     from transformer.commands.train import train
+    from transformer.commands.train_masked import train_masked
     from transformer.commands.translate import translate
 
     commands = (
         train,
+        train_masked,
         compress,
         attention,
         score,
@@ -34,7 +36,7 @@ def _commands() -> Commands:
         generate,
         perplexity,
     )
-    return {command.__name__: command for command in commands}
+    return {command.__name__.replace("_", "-"): command for command in commands}
 
 
 if __name__ == "__main__":

@@ -76,14 +76,21 @@ class Network(nn.Module):
 
     def logits(self, features: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
         """(…, d_model) → (…, target pieces)."""
+        logits = self.projected(self.transformed(features))
+        return logits if hooks is None else hooks("logits", logits, At(first))
+
+    def transformed(self, features: Tensor) -> Tensor:
+        """(…, d_model) what the output projection reads of the last layer's output."""
+        return features
+
+    def projected(self, features: Tensor) -> Tensor:
+        """(…, d_model) → (…, target pieces): the last linear layer (section 3.4)."""
         if self.config.scaled_output:
             features = features * self.config.output_scale
         if self.output is None:
-            logits = F.linear(features, self.table("decoder").weight, self.output_bias)
-        else:
-            logits = self.output(features)
-            logits = logits if self.output_bias is None else logits + self.output_bias
-        return logits if hooks is None else hooks("logits", logits, At(first))
+            return F.linear(features, self.table("decoder").weight, self.output_bias)
+        logits: Tensor = self.output(features)
+        return logits if self.output_bias is None else logits + self.output_bias
 
     def embed(self, ids: Tensor, side: Side, first: int, hooks: Hooks | None = None) -> Tensor:
         """Ids (batch, new) as the input of a stack (batch, new, d_model); ``first`` is their first
@@ -440,13 +447,14 @@ class EncoderModel(Network):
         output: Tensor = self.encoder(x, AttentionMask(padding), hooks=hooks)
         return output if hooks is None else hooks("encoder.output", output)
 
-    def logits(self, features: Tensor, hooks: Hooks | None = None, first: int = 0) -> Tensor:
-        """(…, d_model) → (…, pieces); ValueError if the model predicts no masked words."""
+    def transformed(self, features: Tensor) -> Tensor:
+        """As ``Network.transformed``; ValueError if the model predicts no masked words."""
         if self.config.mask_id is None:
             raise ValueError(NO_OUTPUT)
-        if self.output_transform is not None:
-            features = self.output_transform(features)
-        return super().logits(features, hooks, first)
+        if self.output_transform is None:
+            return features
+        transformed: Tensor = self.output_transform(features)
+        return transformed
 
 
 NO_OUTPUT = "This model has no output for masked words: it only reads."

@@ -244,7 +244,8 @@ class Request:
     and again.
 
     A language model has no source; its prompt is the given beginning of the output. An encoder
-    alone has no output, and takes no option of a search. All passes compute where the model was when it was asked, even if it leaves its GPU meanwhile.
+    alone has no output, and takes no option of a search. All passes compute where the model was
+    when it was asked, even if it leaves its GPU meanwhile.
 
     Raises:
         InputError: The text is empty or too long.

@@ -224,7 +224,7 @@ def train(
             )
         directory = RunDirectory(run.output, trainer, exported, data.fingerprint())
         directory.begin(resumed is not None, run.new_data)
-        return _steps(directory, valid, quality, run)
+        return take_steps(directory, valid, quality, run)
 
 
 def _trained_tokenizer(pairs: PairsOfRun, size: int, at_most: bool) -> Tokenizer:
@@ -234,8 +234,8 @@ def _trained_tokenizer(pairs: PairsOfRun, size: int, at_most: bool) -> Tokenizer
     return Tokenizer.train(pairs.texts(), size, at_most)
 
 
-def _steps(
-    directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu, run: RunOptions
+def take_steps(
+    directory: RunDirectory, valid: EncodedPairs, quality: GreedyBleu | None, run: RunOptions
 ) -> int:
     """Takes the steps of a run, each with its line in the log and on the terminal; the exit status.
 
@@ -259,7 +259,7 @@ def _steps(
             handler = signal.signal(number, lambda stop, _: stops.append(stop))
             stack.callback(signal.signal, number, handler)
         if workers.first:
-            pairs = f"{len(data):,} pairs, the longest {data.longest} tokens"
+            pairs = f"{len(data):,} {data.noun}, the longest {data.longest} tokens"
             span = f"steps {trainer.step + 1:,} to {steps:,} into {run.output}"
             print(
                 f"{parameters:,} parameters on {device}; {pairs}; {span}.",

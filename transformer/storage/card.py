@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from transformer.config import ModelConfig, RecurrentConfig, TransformerConfig
+from transformer.config import EncoderConfig, ModelConfig, RecurrentConfig
 from transformer.storage.files import check_values
 
 MOST_CHARACTERS = 2**16
@@ -189,6 +189,25 @@ def paragraph(card: str, heading: str) -> str:
     return " ".join(texts)
 
 
+@dataclass(frozen=True)
+class _Sort:
+    """What a card says of all models of a task."""
+
+    tag: str  # as the Hub names the task
+    metrics: tuple[str, ...]
+    scores: str  # how to get them
+
+
+_SORTS = {
+    "translate": _Sort(
+        "translation",
+        ("bleu", "chrf"),
+        "run `python -m transformer evaluate --model DIR --data FILE`",
+    ),
+    "fill": _Sort("fill-mask", ("perplexity",), "take the last validation loss of log.jsonl"),
+}
+
+
 def training_card(
     name: str,  # name of the model
     languages: Sequence[str],  # language codes of source and target
@@ -198,18 +217,18 @@ def training_card(
     parameters: int,  # how many it has
 ) -> str:
     """A card with what is known before the model has been scored."""
+    sort = _SORTS[config.task]
     head = [
         "---",
         *(["language:"] if languages else []),
         *(f"- {language}" for language in languages),
         "library_name: pytorch",
-        "pipeline_tag: translation",
+        f"pipeline_tag: {sort.tag}",
         "tags:",
-        "- translation",
-        f"- {'transformer' if isinstance(config, TransformerConfig) else 'recurrent'}",
+        f"- {sort.tag}",
+        f"- {'recurrent' if isinstance(config, RecurrentConfig) else 'transformer'}",
         "metrics:",
-        "- bleu",
-        "- chrf",
+        *(f"- {metric}" for metric in sort.metrics),
         "---",
     ]
     data = "\n".join(f"- `{file}`" for file in files)
@@ -217,7 +236,7 @@ def training_card(
         f"\n\n# {name}\n\n{_shape(config)} "
         f"{parameters:,} parameters, weights in float16.\n\n"
         f"Training data:\n\n{data}\n\nCommand:\n\n```sh\n{command}\n```\n\n"
-        "Scores: run `python -m transformer evaluate --model DIR --data FILE` and write them here. "
+        f"Scores: {sort.scores} and write them here. "
         "No licence has been chosen for the weights yet; it depends on the data.\n"
     )
 
@@ -236,13 +255,15 @@ def _shape(config: ModelConfig) -> str:
             f"directions in the encoder, {config.score} scores{reach}, d_model {config.d_model}, "
             f"{vocabulary}"
         )
-    assert isinstance(config, TransformerConfig)
     norms = {
         "pre": "pre-norm (LayerNorm before each sub-layer)",
         "post": "post-norm, as in the paper",
     }
+    name = "An encoder-decoder Transformer"
+    if isinstance(config, EncoderConfig):
+        name = "An encoder alone"
+    layers = " + ".join(str(stack.n_layers) for stack in config.stacks.values())
     return (
-        f"An encoder-decoder Transformer: {config.n_encoder_layers} + {config.n_decoder_layers} "
-        f"layers, d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, "
+        f"{name}: {layers} layers, d_model {config.d_model}, {config.n_heads} heads, d_ff {config.d_ff}, "
         f"{norms[config.norm]}, {config.positions} positions, {vocabulary}"
     )

@@ -8,6 +8,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, islice
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -46,6 +47,9 @@ class Batch:
 @dataclass(frozen=True)
 class EncodedPairs:
     """Sentence pairs as ids, without special ids."""
+
+    noun: ClassVar[str] = "pairs"
+    """What several of them are called."""
 
     source: list[array[int]]  # ids of each source
     target: list[array[int]]  # ids of each target

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from transformer.model import EncoderDecoder
+from transformer.model import EncoderDecoder, EncoderModel, Network
 from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
 
@@ -103,17 +103,14 @@ class SummedLoss(nn.Module):
     """The smoothed cross-entropy of a batch, summed over its target tokens: what processes
     share."""
 
-    def __init__(self, model: EncoderDecoder, smoothing: float, dtype: torch.dtype) -> None:
+    def __init__(self, model: Network, smoothing: float, dtype: torch.dtype) -> None:
         super().__init__()
         self.model, self._dtype, self._smoothing = model, dtype, smoothing
 
     def forward(self, batch: Batch) -> Tensor:
         """The loss of a batch on the model's device, a scalar in nats."""
         with computing(batch.src_ids.device, self._dtype):
-            memory = self.model.encode(batch.src_ids, batch.src_padding)
-            features = self.model.decode(batch.tgt_input_ids, memory, batch.src_padding).flatten(
-                0, 1
-            )
+            features = features_of(self.model, batch).flatten(0, 1)
         labels = batch.tgt_ids.flatten()
         pad = self.model.config.pad_id
         if labels.device.type == "cpu":  # a GPU would have to wait until the positions are counted
@@ -127,9 +124,18 @@ class SummedLoss(nn.Module):
         )
 
 
+def features_of(model: Network, batch: Batch) -> Tensor:
+    """(batch, target, d_model) what the output projection reads of a batch, before its scale."""
+    if isinstance(model, EncoderDecoder):
+        memory = model.encode(batch.src_ids, batch.src_padding)
+        return model.decode(batch.tgt_input_ids, memory, batch.src_padding)
+    assert isinstance(model, EncoderModel)
+    return model.transformed(model.features(batch.src_ids))
+
+
 @torch.no_grad()
 def evaluate_loss(
-    model: EncoderDecoder,  # the model; returned to its previous mode afterwards
+    model: Network,  # the model; returned to its previous mode afterwards
     data: EncodedPairs,  # what to measure on
     batch_positions: int,  # see `TrainingOptions`
     dtype: torch.dtype = torch.float32,  # type of the matrix products
@@ -145,10 +151,9 @@ def evaluate_loss(
     for batch in islice(data.in_order(batch_positions), workers.rank, None, workers.world):
         batch = batch.to(device)
         with computing(device, dtype):
-            memory = model.encode(batch.src_ids, batch.src_padding)
-            features = model.decode(batch.tgt_input_ids, memory, batch.src_padding)
+            features = features_of(model, batch)
         counted = batch.tgt_ids != model.config.pad_id
-        logits = model.logits(features[counted].float())
+        logits = model.projected(features[counted].float())
         loss += float(F.cross_entropy(logits, batch.tgt_ids[counted], reduction="sum"))
         tokens += batch.tokens
     model.train(was_training)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from transformer.layers import Layer
-from transformer.model import EncoderDecoder
+from transformer.model import EncoderDecoder, Network
 from transformer.training.data import Batch, EncodedPairs
 from transformer.training.distributed import ALONE, Workers
 from transformer.training.loss import SummedLoss, evaluate_loss
@@ -68,7 +68,7 @@ class Cost:
     sentences, do not.
     """
 
-    def __init__(self, model: EncoderDecoder) -> None:
+    def __init__(self, model: Network) -> None:
         numbers = {
             name: sum(parameter.numel() for parameter in module.parameters() if parameter.dim() > 1)
             for name, module in model.named_modules()
@@ -116,7 +116,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: EncoderDecoder,  # the model; trained in place, on its device
+        model: Network,  # the model; trained in place, on its device
         data: EncodedPairs,  # training pairs
         options: TrainingOptions,  # settings of the run
         # this process among those that train the model; all hold the same weights
@@ -263,8 +263,10 @@ class Trainer:
                 measured["valid_loss_average"] = loss()
         if quality and quality.pairs:
             better = measured.get("valid_loss_average", math.inf) < measured["valid_loss"]
+            model = self.model
+            assert isinstance(model, EncoderDecoder)
             with self._averaged() if better else nullcontext():
-                return {**measured, **self.workers.agree(lambda: quality(self.model))}
+                return {**measured, **self.workers.agree(lambda: quality(model))}
         return measured
 
     @contextmanager
