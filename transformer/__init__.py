@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from transformer import interventions
-    from transformer.config import AttentionKind, LanguageModelConfig, TransformerConfig
+    from transformer.config import (
+        AttentionKind,
+        EncoderConfig,
+        LanguageModelConfig,
+        TransformerConfig,
+    )
     from transformer.exports.npz import load_trace, save_trace
     from transformer.hooks import Capture, Hooks
-    from transformer.model import LanguageModel, Transformer
+    from transformer.model import EncoderModel, LanguageModel, Transformer
     from transformer.run import Translation
     from transformer.sampling import Sampling
     from transformer.text.tokenizer import Tokenizer
