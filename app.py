@@ -15,14 +15,15 @@ from explorer.app.server.view import View
 from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
-from explorer.linked.view.home import HOME, LARGEST, TOUR, Layout, next_feed
+from explorer.linked.view.home import LARGEST, Layout, home, next_feed
 from explorer.linked.view.wire import Feed
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "
-    "1. Hatched cells are masked. The cursor chooses the decode step: a ring marks its row. Later "
-    "rows are faded."
+    "1. Hatched cells are masked."
 )
+_STEPS = "The cursor chooses the decode step: a ring marks its row. Later rows are faded."
+_TOKENS = "The cursor chooses a token: a ring marks its row."
 _LINES = "The lines between the tokens show the row of the cursor in the large map."
 _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
@@ -40,10 +41,11 @@ def _wall() -> ModuleType:
 
 def _layout(opened: View) -> Layout:
     """What the view holds: where one kind of attention leaves room, all of its heads, too."""
+    layout = home(opened.translation)
     sizes = opened.translation.config.sizes
     if len(sizes) > 1 or max(sizes[opened.kinds[0]]) == 1:
-        return HOME
-    return replace(HOME, plots=(*opened.kinds, "next", WALL))
+        return layout
+    return replace(layout, plots=(*layout.plots, WALL))
 
 
 def show(opened: View) -> None:
@@ -54,7 +56,9 @@ def show(opened: View) -> None:
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
         drawing = str(opened.run_key.drawing)
         run = opened.translation
-        drawn: dict[str, Feed] = {"next": next_feed(opened.key, run, drawing, offered(opened))}
+        drawn = dict[str, Feed]()
+        if "next" in layout.plots:
+            drawn["next"] = next_feed(opened.key, run, drawing, offered(opened))
         if has_wall:
             drawn |= _wall().feeds(looks[opened.kinds[0]], now)
         return drawn
@@ -72,7 +76,6 @@ def show(opened: View) -> None:
             seen(*_explained(opened))
             run_export(scene)
 
-    plots = {*opened.kinds, "controls", "next"}
     room = st.container(key="doubt-room")  # above the picture, but filled after it
     scene = Scene(
         layout=layout,
@@ -80,7 +83,7 @@ def show(opened: View) -> None:
         kinds=opened.kinds,
         extra=feeds,
         below=below,
-        tour=tuple(stop for stop in TOUR if stop[0] in plots),
+        tour=True,
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
         later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),
@@ -94,9 +97,10 @@ def _explained(opened: View) -> tuple[str, str]:
     """Explanation and formula: that of the paper, or of the only attention that a model has."""
     first, *further = opened.translation.config.sites.values()
     lines = ""
-    if "source" in opened.sides:
+    if len(opened.sides) > 1:
         lines = _LINES
-    seeing = " ".join(filter(None, (_READING, lines, labels.signs(opened.tokens(True)))))
+    rows = _STEPS if opened.translation.steps else _TOKENS
+    seeing = " ".join(filter(None, (_READING, rows, lines, labels.signs(opened.tokens(True)))))
     if not further:
         only = formula.attention(first.kind, "none", first.causal, first.score)
         return f"One attention map. {seeing}", only

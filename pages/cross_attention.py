@@ -11,8 +11,6 @@ with for_pytorch("cross_attention"):
 
 KIND = heads.KindPage(
     kind="cross",
-    strips=("source", "target"),
-    cursor="step",
     note="**What to notice.** Self-attention looks inside its own sequence. Here the queries come from the "
     "decoder, and the keys and values from the encoder's output. In a Transformer, the source "
     "reaches the "

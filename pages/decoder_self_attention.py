@@ -18,8 +18,6 @@ with for_pytorch("decoder_self_attention"):
 _NO_TOKEN = "◌ (no token, but a vector of zeros)"
 DECODED = heads.KindPage(
     kind="decoder",
-    strips=("target",),
-    cursor="step",
     note="**What to notice.** The hatched cells are masked. At step *t* the decoder has read *t* tokens, "
     "`<s>` first, and later ones do not exist yet. So row *t* has *t* keys, and its weights sum "
     "to 1 over them. The first row has one key and no choice.",

@@ -8,8 +8,6 @@ with for_pytorch("encoder_self_attention"):
 
 KIND = heads.KindPage(
     kind="encoder",
-    strips=("source",),
-    cursor="source",
     note="**What to notice.** Rows and columns are the same tokens, and every token may read every other, "
     "before it and after it: the encoder has no causal mask, and one sentence alone has no "
     "padding to mask. The encoder runs once, before step 1, so no decode step belongs to it.",
@@ -18,6 +16,20 @@ KIND = heads.KindPage(
     "to 1. The grid shows all heads: rows are layers, columns are heads.",
 )
 
+ALONE = heads.KindPage(
+    kind="encoder",
+    note=(
+        "**What to notice.** Rows and columns are the same tokens, and every token may read every "
+        "other, before it and after it: there is no causal mask, and one text alone has no padding "
+        "to mask."
+    ),
+    seeing=KIND.seeing.replace("source token", "token"),
+)
+"""The page of a run whose only text the encoder reads."""
+
 opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))
 if opened is not None:
-    heads.show(KIND, opened)
+    drawn = ALONE
+    if "decoder" in opened.translation.config.stacks:
+        drawn = KIND
+    heads.show(drawn, opened)

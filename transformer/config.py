@@ -420,6 +420,11 @@ class ModelConfig(Checked):
         """The kind that reads what an output rests on: the last of the sites."""
         return [*self.sites][-1]
 
+    @property
+    def cursor_side(self) -> Side:
+        """The side whose tokens a cursor walks over: that of the last kind's queries."""
+        return self.sites[self.last_kind].query_side
+
     @cached_property
     def sizes(self) -> dict[str, tuple[int, int]]:
         """Number of layers and of heads by kind of attention."""

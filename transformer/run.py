@@ -133,6 +133,11 @@ class Translation:
         first = self.config.bos_id if self.start_id is None else self.start_id
         return (first, *self.target_ids[:-1])
 
+    @property
+    def has_maps(self) -> bool:
+        """Whether the weights of its heads are known."""
+        return self.attention is not None
+
     def head(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
     ) -> HeadView:
@@ -202,9 +207,9 @@ class Translation:
         return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
-        """The tokens along the maps of one kind."""
+        """The tokens along the maps of one kind; without steps, no row predicts one."""
         site = self.config.sites[AttentionKind(kind)]
-        written = self.target_tokens if site.query_side == "decoder" else None
+        written = self.target_tokens if site.query_side == "decoder" and self.steps else None
         return HeadLabels(self.tokens(site.query_side), written, self.tokens(site.key_side))
 
     def stream(self, sublayer: Sublayer) -> ResidualTrace:

@@ -46,6 +46,7 @@ ROOMY = {"l": 118, "r": 92, "t": 4, "b": 22}
 PLACE = {"step": 6, "source": 2}
 KINDS = {"cross": {"size": [6, 8]}}
 STRIPS = {"steps": 9, "names": {"source": ["a", "b", "c"]}}
+POSITIONS = {"step": "step", "source": "source token"}
 NOWHERE = (
     "",
     "#",
@@ -89,6 +90,10 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         moved({"source": -4}, 1, 0),
         moved({"source": None}, 1, None),
         moved({"step": 2, "source": 9}, 2, 7),
+        (
+            [{"step": 0, "source": 1, "chosen": NONE}, {"source": 2}, {"steps": 0, "sources": 8}],
+            {"step": 0, "source": 2, "chosen": NONE},
+        ),
         *(
             ([{**AT, "chosen": SEVERAL}, change, ROOM], {"step": 2, "source": 3, "chosen": chosen})
             for change, chosen in (
@@ -251,10 +256,20 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         (["", NAMES, 0], ""),
     ],
     "text.placeName": [
-        (["step", {"step": 1, "source": 0}, NAMES], "Step 2: reads ein, predicts $& {reads}."),
-        (["source", {"step": 1, "source": 0}, NAMES], "Source token 1: שלום."),
+        (
+            ["step", {"step": 1, "source": 0}, NAMES, POSITIONS],
+            "Step 2: reads ein, predicts $& {reads}.",
+        ),
+        (["source", {"step": 1, "source": 0}, NAMES, POSITIONS], "Source token 1: שלום."),
+        (
+            ["step", {"step": 1, "source": 0}, {**NAMES, "predicts": []}, {"step": "token"}],
+            "Token 2: reads ein.",
+        ),
     ],
-    "text.countName": [(["step", 0, 5], "step 1 of 5"), (["source", 7, 8], "source token 8 of 8")],
+    "text.countName": [
+        (["step", 0, 5], "step 1 of 5"),
+        (["source token", 7, 8], "source token 8 of 8"),
+    ],
     "text.plain": [
         ([labels.escape(text)], text)
         for text in ("", "<b>1 & 2</b> #3", "&lt;", "&amp;lt;", "שלום", "&#35;")
@@ -321,9 +336,10 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
         *(([value, "+.1"], text) for value, text in {1.25: "+1.3", -1: "−1.0", 0: "+0.0"}.items()),
     ],
     "place.written": [
-        ([PLACE, {"cross": [2, 4]}], "#step=7&source=3&cross=3.5"),
+        ([PLACE, {"cross": [2, 4]}, 9], "#step=7&source=3&cross=3.5"),
+        ([PLACE, {"encoder": [2, 4]}, 0], "#source=3&encoder=3.5"),
         (
-            [{**PLACE, "chosen": SEVERAL}, {"cross": [2, 4]}],
+            [{**PLACE, "chosen": SEVERAL}, {"cross": [2, 4]}, 9],
             "#step=7&source=3&steps=2-3&sources=1.5&together=sum&cross=3.5",
         ),
     ],
@@ -352,6 +368,14 @@ RETURNS: dict[str, list[tuple[list[Any], Any]]] = {
             )
         ),
         *(([text, KINDS, STRIPS], {"heads": {}, "at": {}}) for text in NOWHERE),
+        (  # without steps, the source token is the place
+            ["#source=3&sources=1.3", KINDS, {**STRIPS, "steps": 0}],
+            {
+                "heads": {},
+                "at": {"step": 0, "source": 2, "chosen": {**NONE, "sources": [0, 2]}},
+            },
+        ),
+        (["#step=1", KINDS, {**STRIPS, "steps": 0}], {"heads": {}, "at": {}}),
     ],
 }
 

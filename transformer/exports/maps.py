@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer.config import AttentionKind
+from transformer.config import AttentionKind, Place
 from transformer.exports.record import run_from_dict, run_to_dict
 from transformer.run import Translation
 from transformer.storage.description import Digests, model_digests
@@ -34,6 +34,22 @@ class MappedRun(Translation):
     checks: Mapping[str, list[list[list[SavedCheck]]]] = field(default_factory=dict)
     # SHA-256 of the files of the model that made the run
     digests: Digests = field(default_factory=dict)
+
+    @property
+    def has_maps(self) -> bool:
+        """They are."""
+        return True
+
+    def audit(self, *places: Place) -> AuditReport:
+        """The checks of all heads of some attentions, of all without any; IndexError if there is no
+        such layer."""
+        chosen = places or [
+            (kind, layer)
+            for kind, site in self.config.sites.items()
+            for layer in range(site.n_layers)
+        ]
+        heads = [head for kind, layer in chosen for head in self.checks[kind][layer]]
+        return AuditReport(tuple(Check(*check) for checks in heads for check in checks))
 
     def map(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None

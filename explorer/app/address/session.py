@@ -421,7 +421,9 @@ def on_linked_view(
         return False
     candidate = picked_candidate(event, limits)
     chosen = picked_head(event, limits, sizes) | presented(event)
-    moved = {"step": after.step, "source": after.source, **asdict(after.chosen), **chosen}
+    moved = {"source": after.source, **asdict(after.chosen), **chosen}
+    if limits.steps:
+        moved["step"] = after.step
     if candidate is not None:
         moved |= go_on(*candidate)
     for kind, head in (switched := picked_head(event, limits, sizes, "off")).items():

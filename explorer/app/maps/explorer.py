@@ -26,7 +26,8 @@ from explorer.figures.base.bars import shown_candidates
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.served import imported
 from explorer.linked.view.events import Chosen, Cursor, CursorRange
-from explorer.linked.view.home import Layout, head_map
+from explorer.linked.view.feeds import AXES, fades
+from explorer.linked.view.home import Layout, head_map, stops
 from explorer.linked.view.silent import silenced
 from explorer.linked.view.strips import strips_feed
 from explorer.linked.view.wire import Feed, MapFeed, Shade, StepClaim, Stop, StripsFeed
@@ -180,14 +181,14 @@ def strips_only(
     kind: str,  # encoder, decoder or cross
 ) -> Layout:
     """Strips and cursor without a map, for a page whose own pictures follow the cursor."""
-    cursor = "source" if kind == "encoder" else "step"
+    rows, _ = AXES[kind]
     return Layout(
         view=f"{view}-{kind}",
         style="page",
         strips=SIDES_OF[kind],
         plots=(),
         focus=kind,
-        cursor=cursor,
+        cursor=rows,
     )
 
 
@@ -215,9 +216,7 @@ class Scene:
     below: Callable[[State, Looks], None] = lambda now, looks: (
         None
     )  # draws the controls under the view
-    tour: tuple[
-        tuple[str, str], ...
-    ] = ()  # the stops of the tour, each a part of the view and its text
+    tour: bool = False  # whether the view offers its tour
     fade: bool = True  # whether the rows of later steps are faded
     largest: int = 360  # the longest side that a map may have, in px
     # whether the part below the view shows the cursor's place, and is redrawn when that changes
@@ -385,7 +384,7 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
     # what a click on the map's title does with its head: `inside` opens it, `off` switches it off
     # or on
     payload["acts"] = ["inside", "off"] if drawn and source.has_model else []
-    payload["fade"] = scene.fade and look.kind != "encoder"
+    payload["fade"] = scene.fade and fades(scene.opened.translation, look.kind)
     if payload["choice"] and look.kind == "cross":
         payload["choice"]["first"] = (
             f"{payload['choice']['first']} {source.header.guided_alignment}".rstrip()
@@ -396,19 +395,18 @@ def _map(scene: Scene, layout: Layout, look: HeadSelection) -> MapFeed:
 def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     opened, translation = scene.opened, scene.opened.translation
     strips = scene.strips if isinstance(scene.strips, Strips) else scene.strips(session.current())
-    step, claimed, glosses = opened.opening
+    opening = opened.opening
     claim: StepClaim | None = None
-    tour: list[Stop] = [
-        {"plot": plot, "text": text, "step": step if i else None}
-        for i, (plot, text) in enumerate(scene.tour)
-    ]
-    if opened.example is not None and claimed is not None and "cross" in scene.kinds:
-        claim = {"step": claimed, "text": opened.example.claim.text}
+    tour = list[Stop]()
+    if scene.tour:
+        tour = stops(translation, opening.position)
+    if opened.example is not None and opening.claimed is not None and "cross" in scene.kinds:
+        claim = {"step": opening.claimed, "text": opened.example.claim.text}
     return strips_feed(
         opened.key,
         translation,
         follow=runs.followed(translation, looks["cross"].head) if "cross" in looks else (),
-        glosses=glosses,
+        glosses=opening.glosses,
         tour=tour,
         claim=claim,
         shades=strips.shades,

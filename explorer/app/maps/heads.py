@@ -3,7 +3,7 @@ row."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import plotly.graph_objects as go
@@ -14,7 +14,7 @@ from explorer.app.address.page_values import Maps
 from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
 from explorer.app.maps import display, wall
-from explorer.app.maps.explorer import Scene, explorer
+from explorer.app.maps.explorer import Scene, explorer, strips_only
 from explorer.app.maps.looking import HeadSelection, Looks, audited
 from explorer.app.maps.run_export import caption_of, run_export
 from explorer.app.server import per_run
@@ -28,8 +28,11 @@ from explorer.figures.maps.overview import Measure
 from explorer.lenses.heads.roles import STATISTICS
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import (
+    AXES,
+    about_row,
     bars_feed,
     colour_note,
+    fades,
     is_off,
     lines_feed,
     overview_feed,
@@ -60,8 +63,6 @@ class KindPage:
     """What tells the pages of the three kinds apart."""
 
     kind: str  # encoder, decoder or cross
-    strips: tuple[str, ...]  # the token strips that the page shows
-    cursor: str  # what the slider moves: `step` or `source`
     note: str  # the text under the picture that says what to notice
     seeing: str  # the explanation, at most 60 words
 
@@ -76,14 +77,7 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
         plots: tuple[str, ...] = (all_heads(looks[kind]), focus, "row")
         if looks[kind].is_windowed:
             plots += ("whole",)
-        return Layout(
-            view=kind,
-            style="page",
-            strips=page.strips,
-            plots=plots,
-            focus=focus,
-            cursor=page.cursor,
-        )
+        return replace(strips_only("", kind), view=kind, plots=plots, focus=focus)
 
     def below(now: State, looks: Looks) -> None:
         look = looks[kind]
@@ -162,7 +156,7 @@ def row_feed(look: HeadSelection) -> BarsFeed:
     row = bars_feed(
         key,
         row_bars_spec(view),
-        follows="source" if kind == "encoder" else "step",
+        follows=AXES[kind][0],
         title="The row of the cursor",
         about="",
         caption=f"{quantity(view).share} of one row, from 0 to 1",
@@ -181,18 +175,21 @@ def drawn_otherwise(look: HeadSelection, now: State, fade: bool) -> dict[str, Fe
     key = look.opened.key
     view = look.read()
     drawn = dict[str, Feed]()
-    off = is_off(look.opened.translation, kind, look.head)
+    run = look.opened.translation
+    off = is_off(run, kind, look.head)
     if now.show == "lines":
         views = _with_others(look, now, view)
         rule = display.link_rule(now.links)
         drawn_links = [links(head, rule.mass, rule.least) for head in views]
         feed = lines_feed(key, views, drawn_links, rule.name, whole=look.lengths)
-        feed["fade"] = fade and kind != "encoder"
+        feed["fade"] = fade and fades(run, kind)
+        feed["about"] = about_row(run, kind)
         if off:
             feed = switched_off(feed, view)
         drawn["lines"] = feed
     if now.show == "strongest":
         lists = strongest_feed(key, view, now.scale, look.lengths)
+        lists["about"] = about_row(run, kind)
         if off:
             lists = switched_off(lists, view)
         drawn["strongest"] = lists

@@ -65,7 +65,7 @@ def living_pages(
                 run_key = RunKey.of(view, opened.source, text)
                 run = runs.translate(run_key, whole=True)
                 each = View(run_key, run, examples.example_of(opened.source, text))
-                view = replace(view, step=each.opening.step)
+                view = replace(view, step=each.opening.step, source=each.opening.source)
             folder.writestr(f"{number}.html", living_page(each, view))
             listed[number] = text, each.translation.text
         folder.writestr("index.html", index(listed))
@@ -74,11 +74,13 @@ def living_pages(
 
 def place(kinds: tuple[str, ...], now: State) -> str:
     """The heads and the cursor of a state as the address of a page says them, counted from 1."""
-    at = {"step": (now.step or 0) + 1, "source": None if now.source is None else now.source + 1}
+    at = {
+        name: position + 1
+        for name, position in (("step", now.step), ("source", now.source))
+        if position is not None
+    }
     heads = {
         kind: "{}.{}".format(*(part_of_head + 1 for part_of_head in getattr(now, kind)))
         for kind in kinds
     }
-    return "&".join(
-        f"{name}={value}" for name, value in {**at, **heads}.items() if value is not None
-    )
+    return "&".join(f"{name}={value}" for name, value in {**at, **heads}.items())

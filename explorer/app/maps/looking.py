@@ -215,6 +215,8 @@ def lacking(opened: View, measure: str) -> str | None:
         return None
     if not opened.source.has_model:
         return NEEDS_MODEL
+    if measure != "carried" and not opened.translation.steps:
+        return "An effect changes how probable a written token is, and this run writes none."
     if SELF_ATTENTION.isdisjoint(opened.kinds):
         return "What keys carried and did is measured in Transformers; the maps show weights."
     if opened.run_key.changes:

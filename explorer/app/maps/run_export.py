@@ -31,6 +31,8 @@ from explorer.figures.maps.export import marked
 from explorer.lenses.words.reading import ReadView
 from explorer.lenses.words.together import as_one
 from explorer.linked.living.kinds import MOST, WHOLE
+from explorer.linked.view.feeds import fades
+from explorer.linked.view.strips import positions_of
 from transformer.interventions import write_text
 from transformer.run import Translation
 
@@ -92,7 +94,7 @@ def _map(scene: Scene, look: HeadSelection) -> Picture:
     (row, column) = look.cell
     rows = look.rows_together(view)
     key = column if look.kind == "cross" and not rows else None
-    later = scene.fade and look.kind != "encoder"
+    later = scene.fade and fades(look.opened.translation, look.kind)
     return Picture(
         lambda: marked(view, row, key, later, scale=look.scale, together=rows),
         caption_of(view, look, look.scale),
@@ -118,12 +120,18 @@ def _together(look: HeadSelection) -> dict[str, Picture]:
 
 def caption_of(view: ReadView, look: HeadSelection, scale: str | None) -> str:
     """The caption of a map, with the step of the cursor; `scale` as in `captions.caption`."""
-    step = "" if view.kind == "encoder" else f" · {_step(look)}"
+    step = "" if view.kind == "encoder" else f" · {_position(look)}"
     return captions.caption(view, scale, look.lengths).replace("{step}", step)
 
 
-def _step(look: HeadSelection) -> str:
-    return f"step {labels.count(look.cursor.step)} of {len(look.opened.translation.target_tokens)}"
+def _position(look: HeadSelection) -> str:
+    """Where the cursor stands that walks over the run, such as "step 3 of 9"."""
+    run = look.opened.translation
+    names = positions_of(run)
+    if run.config.cursor_side == "encoder":
+        position = labels.count(look.cursor.source or 0)
+        return f"{names['source']} {position} of {len(run.source_tokens)}"
+    return f"{names['step']} {labels.count(look.cursor.step)} of {len(run.target_tokens)}"
 
 
 def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
@@ -146,7 +154,7 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
         return go.Figure(data, spec["layout"]).update_layout(frame.get("layout", {}))
 
     model = f"{run.model} ({captions.NORMS[run.config.norm]})"
-    return Picture(drawn, " · ".join((feed["title"], feed["caption"], _step(look), model)))
+    return Picture(drawn, " · ".join((feed["title"], feed["caption"], _position(look), model)))
 
 
 def _does_in_a_browser(source: Source) -> str:

@@ -167,7 +167,8 @@ def _has_effects(look: HeadSelection) -> bool:
     layers, heads = opened.translation.config.sizes[look.kind]
     tokens = max(len(opened.translation.target_tokens), len(opened.translation.source_tokens))
     small = layers * heads * tokens <= MOST_EFFECTS
-    return small and opened.source.has_model and not opened.run_key.changes
+    writes = bool(opened.translation.steps)
+    return small and writes and opened.source.has_model and not opened.run_key.changes
 
 
 @remembered(16)

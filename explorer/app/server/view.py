@@ -36,6 +36,14 @@ class Opening(NamedTuple):
     )  # the step that shows the example's claim; None if there is none, or its word is lost
     # a word under each target word that has one, by the position (from 0) of the word's first piece
     glosses: dict[int, Gloss]
+    # the source token that opens first, where the cursor walks over the source; None follows the
+    # step
+    source: int | None = None
+
+    @property
+    def position(self) -> int:
+        """Where the cursor stands."""
+        return self.step if self.source is None else self.source
 
 
 @dataclass(frozen=True)
@@ -108,7 +116,8 @@ class View:
         if self.example is not None:
             claimed = claim_step(self.example, run.target_tokens)
             glosses |= meant(run, self.example)
-        return Opening(alignment.step if claimed is None else claimed, claimed, glosses)
+        step = alignment.step if claimed is None else claimed
+        return Opening(step, claimed, glosses, alignment.source)
 
 
 @remembered(64)
@@ -118,9 +127,12 @@ def word_alignment(opened: View) -> WordAlignment:
     Without a source there are none, and what the model wrote itself opens first.
     """
     run = opened.translation
-    if AttentionKind.CROSS not in run.config.sites:
-        return WordAlignment(min(opened.n_given, len(run.target_tokens) - 1))
-    return tell(opened.translation, opened.source.aligner, opened.source.default_heads["cross"])
+    source = opened.source
+    kind = run.config.last_kind
+    if kind is AttentionKind.DECODER:
+        return WordAlignment(max(0, min(opened.n_given, len(run.target_tokens) - 1)))
+    aligner = source.aligner if kind is AttentionKind.CROSS else None
+    return tell(run, aligner, source.default_heads[kind])
 
 
 @remembered(16, lambda run: 0 if run is None else bytes_of(run))

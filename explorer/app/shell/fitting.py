@@ -89,8 +89,10 @@ def fit_chosen(now: State, run: Translation) -> dict[str, object]:
 def fit_position(
     what: str, wanted: int | None, length: int, say: Say = session.notice
 ) -> int | None:
-    """A position inside the sentence (from 0); None stays None."""
-    if wanted is None or wanted < length:
+    """A position inside the sentence (from 0); None stays None, and of no tokens there is none."""
+    if wanted is None or length == 0:
+        return None
+    if wanted < length:
         return wanted
     say(f"This sentence has {labels.counted(length, what)}; {what} {length} is shown.")
     return length - 1

@@ -54,9 +54,13 @@ def sentence(
     lacking: Sequence[str],  # the kinds of attention that it lacks, at least one
 ) -> str:
     """Kinds of attention that a model lacks, its own instead, and the way out."""
+    kinds = list(source.sizes)
+    has = f"its only attention is {_names(kinds)}"
+    if len(kinds) > 1:
+        has = f"it has {_names(kinds)}"
     return (
-        f"This part shows {_names(lacking)}, which {source.name} does not have: its only attention "
-        f"is {_names(list(source.sizes))}. Choose another model on the left."
+        f"This part shows {_names(lacking)}, which {source.name} does not have: {has}. "
+        "Choose another model on the left."
     )
 
 

@@ -19,6 +19,7 @@ from explorer.app.shell import sampling, waiting
 from explorer.app.shell.fitting import fit_chosen, fit_heads, fit_position
 from explorer.figures.base import labels
 from explorer.figures.base.tasks import WORDS
+from explorer.linked.view.strips import positions_of
 
 
 def new_text(text: str | None) -> None:
@@ -219,8 +220,22 @@ def open_sentence(source: Source, now: State) -> View | None:
     if example is not None and examples.of(source).are_its:
         first = {"cross": (example.claim.layer, example.claim.head)}
     heads = fit_heads(now, source, first)
-    step = fit_position("step", now.step, len(translation.target_tokens))
-    at = fit_position("source token", now.source, len(translation.source_tokens))
-    cursor = {"step": opened.opening.step if step is None else step, "source": at}
+    cursor = _cursor(opened, now)
     session.resolve(**{**cursor, **fit_chosen(now, translation), **heads})
     return opened
+
+
+def _cursor(opened: View, now: State) -> dict[str, int | None]:
+    """The cursor of the state inside the run; what the address does not say is as the run opens.
+
+    A run without tokens of a decoder has no step.
+    """
+    run = opened.translation
+    names = positions_of(run)
+    step = fit_position(names["step"], now.step, len(run.target_tokens))
+    source = fit_position(names["source"], now.source, len(run.source_tokens))
+    if step is None and run.target_tokens:
+        step = opened.opening.step
+    if source is None:
+        source = opened.opening.source
+    return {"step": step, "source": source}

@@ -66,12 +66,12 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
     """Reads a head or a window of it; a window should not cut through words
     (``reading_window``)."""
     usual: Rows = "predicted" if view.kind == AttentionKind.CROSS else "read"
-    named: Rows = "read" if view.kind == AttentionKind.ENCODER else reading.rows or usual
-    naming = (
-        view.predicted_tokens
-        if named == "predicted" and view.predicted_tokens
-        else view.query_tokens
-    )
+    named: Rows = "read"
+    naming = view.query_tokens
+    if view.predicted_tokens is not None:
+        named = reading.rows or usual
+        if named == "predicted":
+            naming = view.predicted_tokens
     rows = drawn_groups(naming, reading)
     columns = drawn_groups(view.key_tokens, reading)
     weights, mask, hidden = read_map(view.weights, view.mask, rows, columns)

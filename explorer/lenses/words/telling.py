@@ -94,6 +94,20 @@ def telling_step(
     return max(every, key=merit).start if every else 0
 
 
+def telling_row(weights: NDArray[np.float32], tokens: Sequence[str]) -> int:
+    """The token (from 0) of a text whose row has the largest weight on another of its words.
+
+    Of (tokens, tokens) weights; numbers that are none count as 0, and a text without words opens
+    at its first token.
+    """
+    words = text_words(tokens)
+    if not words:
+        return 0
+    merged = np.nan_to_num(merge_words(weights, words, words))
+    np.fill_diagonal(merged, 0.0)
+    return words[int(merged.max(1).argmax())].start
+
+
 def glosses(
     weights: NDArray[np.float32], source_tokens: Sequence[str], target_tokens: Sequence[str]
 ) -> dict[int, str]:

@@ -20,9 +20,9 @@ from explorer.linked.living import packed, scripts
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from explorer.linked.living.known import Known, why_not
-from explorer.linked.view.home import HOME, TOUR, next_feed
+from explorer.linked.view.home import HOME, home, next_feed, stops
 from explorer.linked.view.strips import claim_step, glossed, meant, strips_feed, tell
-from explorer.linked.view.wire import Stop
+from explorer.linked.view.wire import Feed
 from transformer.config import Head
 from transformer.run import NotCapturedError, Translation
 
@@ -206,7 +206,7 @@ def _maps(
     run: Translation, known: Known, place: str, heads: str, measures: Sequence[str]
 ) -> dict[str, AttentionMaps]:
     """The maps of a run by kind; NotCapturedError or PageError if a page cannot have them."""
-    if run.attention is None:
+    if not run.has_maps:
         raise NotCapturedError("Attention was not recorded; translate with capture=True.")
     longest = max(len(run.source_tokens), len(run.target_tokens))
     if longest > MOST:
@@ -232,8 +232,15 @@ def _maps(
 
 def _about(run: Translation, known: Known) -> str:
     """What the page is, in the line at its top."""
-    sort = "A translation" if run.source_tokens else "A text"
-    written = "forced on" if run.method == "forced" else "written by"
+    sort = "A text"
+    written = "written by"
+    if len(run.config.stacks) > 1:
+        sort = "A translation"
+    if run.method == "forced":
+        written = "forced on"
+    if not run.steps:
+        sort = sort.replace("A translation", "Two texts")
+        written = "read by"
     languages = f" ({known.languages})" if known.languages else ""
     return (
         f"{sort} {written} the model {run.model}{languages}, with every "
@@ -243,6 +250,8 @@ def _about(run: Translation, known: Known) -> str:
 
 def _reason(run: Translation, known: Known, step: int) -> str:
     """Why the token of a step, from 1, was written."""
+    if not run.steps:
+        raise PageError("Why a token was written is asked of an output, which this run has not.")
     if known.why is None:
         raise PageError(
             "Why a token was written is found with the model, which this page was not given."
@@ -291,12 +300,14 @@ def _content(
     run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], spec: Mapping[str, object]
 ) -> dict[str, object]:
     """The view's content, the feeds that are no maps, and the place where it opens."""
-    focus = "cross" if "cross" in kinds else next(iter(kinds))
-    sides = ("source", "target") if run.source_tokens else ("target",)
-    telling = tell(run, known.aligner or Aligner(((0, 0),), "predicted"), (0, 0))
+    layout = home(run)
+    opens = kinds[layout.focus].opens
     glosses = {}
+    if "cross" in kinds and known.aligner is None:
+        telling = tell(run, Aligner(((0, 0),), "predicted"), (0, 0))
+    else:
+        telling = tell(run, known.aligner, opens)
     if known.aligner is not None and "cross" in kinds:
-        telling = tell(run, known.aligner, kinds["cross"].opens)
         if known.glosses is None:
             glosses = glossed(telling.glosses, known.aligner)
         else:
@@ -311,31 +322,26 @@ def _content(
             step = claimed
         if head in kinds["cross"].whole:
             heads["cross"] = head
-    present = {*kinds, "controls", "next"}
-    stops = [stop for stop in TOUR if stop[0] in {*run.config.sites, "controls", "next"}]
-    tour: list[Stop] = [
-        {"plot": plot, "text": text, "step": step if i else None}
-        for i, (plot, text) in enumerate(stops)
-    ]
-    strips = strips_feed(
-        run.model,
-        run,
-        glosses=glosses,
-        tour=tour,
-    )
+    position = step
+    if telling.source is not None:
+        position = telling.source
+    strips = strips_feed(run.model, run, glosses=glosses, tour=stops(run, position))
+    feeds: dict[str, Feed] = {"strips": strips}
+    if "next" in layout.plots:
+        feeds["next"] = next_feed(run.model, run)
     return {
         "spec": {
             **spec,
-            "layout": HOME.style,
-            "strips": sides,
-            "plots": [name for name in HOME.plots if name in present],
-            "focus": focus,
-            "cursor": HOME.cursor,
+            "layout": layout.style,
+            "strips": layout.strips,
+            "plots": layout.plots,
+            "focus": layout.focus,
+            "cursor": layout.cursor,
             "trace": run.model,
             "awaited": False,
         },
-        "shown": {"strips": strips, "next": next_feed(run.model, run)},
-        "place": {"step": step, "source": None, "heads": heads},
+        "shown": feeds,
+        "place": {"step": step, "source": telling.source, "heads": heads},
     }
 
 
@@ -348,14 +354,25 @@ def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -
     for kind in kinds.values():
         audit = audit.joined(kind.audit)
     badge = captions.badge(audit)
-    tokens = f"{len(run.source_tokens)} source and " if run.source_tokens else ""
+    decoding = ""
+    if run.steps:
+        decoding = f"decoding: {run.method} · "
     return [
-        f"{run.model} · {origin} · decoding: {run.method} · {tokens}{len(run.target_tokens)} "
-        f"target tokens · {version()}",
+        f"{run.model} · {origin} · {decoding}{_lengths(run)} · {version()}",
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
         f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",
     ]
+
+
+def _lengths(run: Translation) -> str:
+    """How many tokens each side has, in words."""
+    if not run.target_tokens:
+        return f"{len(run.source_tokens)} tokens"
+    target = f"{len(run.target_tokens)} target tokens"
+    if not run.source_tokens:
+        return target
+    return f"{len(run.source_tokens)} source and {target}"
 
 
 def version() -> str:

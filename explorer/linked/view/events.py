@@ -49,7 +49,7 @@ class CursorRange:
 def _position(value: object, length: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
-    return int(min(max(value, 0), length - 1))
+    return int(max(min(value, length - 1), 0))
 
 
 def several(positions: Iterable[int], length: int) -> tuple[int, ...]:

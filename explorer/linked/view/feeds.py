@@ -40,12 +40,29 @@ from transformer.text.words import Group
 OneHead = TypeVar("OneHead", MapFeed, LinesFeed, StrongestFeed)
 """A way of drawing one head."""
 AXES = {"encoder": ("source", "source"), "decoder": ("step", "step"), "cross": ("step", "source")}
-ABOUT = {
-    "encoder": "once, before step 1; row of “{source}”",
+"""The tokens along the rows and the columns of a kind."""
+ROWS = {"source": "row of “{source}”", "step": "row of “{reads}”"}
+PREDICTING = {
     "decoder": "reads “{reads}”, predicts “{predicts}”",
     "cross": "predicts “{predicts}”, reads “{reads}”",
 }
 SHORT_NAMES = {"encoder": "Encoder", "decoder": "Decoder", "cross": "Cross"}
+
+
+def about_row(run: Translation, kind: str) -> str:
+    """What a picture of a kind says of the cursor's row, with names of tokens to fill in."""
+    rows, _ = AXES[kind]
+    if not run.steps:
+        return ROWS[rows]
+    if rows == "source":
+        return f"once, before step 1; {ROWS[rows]}"
+    return PREDICTING[kind]
+
+
+def fades(run: Translation, kind: str) -> bool:
+    """Whether the rows after the cursor are still to come, as those of later steps are."""
+    rows, _ = AXES[kind]
+    return rows == "step" and bool(run.steps)
 
 
 def head_feed(
@@ -71,7 +88,7 @@ def head_feed(
         "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
         "names": {"rows": row_names, "columns": column_names},
         "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
-        "about": ABOUT[kind],
+        "about": ROWS[rows],
         "caption": captions.caption(view, scale, whole),
         "badge": captions.badge(view.audit, view.derived),
         "sentences": [captions.sentence(view, row, role) for row in range(len(view.query_tokens))],
@@ -287,13 +304,23 @@ def bars_feed(
     }
 
 
+BEFORE = {"step": "after reading “{reads}”", "source": "in the place of “{source}”"}
+"""What candidates follow, by the axis of the cursor."""
+
+
 def race_feed(
     trace: str,
     steps: Sequence[DecodeStep],
     caption: str,
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
+    *,
+    follows: str = "step",
+    title: str = "Next token",
 ) -> RaceFeed:
-    """The candidates of each step, whose bars run when the cursor moves."""
+    """The candidates of each position, whose bars run when the cursor moves.
+
+    `follows`: what the positions are, `step` or `source`.
+    """
     rows = [candidates(step) for step in steps]
     ids, tried = offered or ((), [])
     logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
@@ -303,11 +330,11 @@ def race_feed(
     return {
         "draw": "race",
         "trace": trace,
-        "follows": "step",
-        "title": "Next token",
-        "about": "after reading “{reads}”",
+        "follows": follows,
+        "title": title,
+        "about": BEFORE[follows],
         "caption": caption,
-        "alt": f"Candidates for the next token, best first{clicks}.",
+        "alt": f"Candidates for the {title.lower()}, best first{clicks}.",
         "names": [[labels.piece(candidate.token) for candidate in row] for row in rows],
         "shares": [[candidate.chance for candidate in row] for row in rows],
         "logs": style.packed(logs),

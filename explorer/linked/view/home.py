@@ -1,13 +1,22 @@
 """The view of one run with all its attention on one cursor: the home page's, and a file's."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explorer.figures.base.tasks import WORDS
 from explorer.figures.maps.heatmap import LARGEST as MOST
 from explorer.lenses.words.reading import ReadView
-from explorer.linked.view.feeds import choice, is_off, map_feed, race_feed, switched_off
-from explorer.linked.view.wire import MapFeed, RaceFeed
+from explorer.linked.view.feeds import (
+    about_row,
+    choice,
+    fades,
+    is_off,
+    map_feed,
+    race_feed,
+    switched_off,
+)
+from explorer.linked.view.strips import CURSORS, sides_of
+from explorer.linked.view.wire import MapFeed, RaceFeed, Stop
 from transformer.config import Head
 from transformer.run import Translation
 
@@ -31,40 +40,71 @@ HOME = Layout(
     plots=("cross", "encoder", "decoder", "next"),
     focus="cross",
 )
+"""That of a run with every kind of attention, and steps."""
+
+
+def home(run: Translation) -> Layout:
+    """The view of a run: its own strips and kinds, the cursor over the queries of the last kind,
+    and the next token if it has steps."""
+    plots = {*map(str, run.config.sites)}
+    if run.steps:
+        plots.add("next")
+    return replace(
+        HOME,
+        strips=tuple(sides_of(run)),
+        plots=tuple(name for name in HOME.plots if name in plots),
+        focus=str(run.config.last_kind),
+        cursor=CURSORS[run.config.cursor_side],
+    )
+
+
 LARGEST = 760
 """Px of a map at which every label fits; the browser draws each map as large as the window
 allows."""
-TOUR = (
-    (
-        "encoder",
-        (
-            "The encoder reads the whole sentence once. Each row is a source token that attends "
-            "to all tokens."
-        ),
+TOUR = {
+    "encoder": (
+        "The encoder reads the whole sentence once. Each row is a source token that attends "
+        "to all tokens."
     ),
-    (
-        "controls",
-        (
-            "The decoder then writes one token per step. Move the cursor with the arrow keys, or "
-            "press play."
-        ),
+    "controls": (
+        "The decoder then writes one token per step. Move the cursor with the arrow keys, or "
+        "press play."
     ),
-    (
-        "decoder",
-        (
-            "The decoder's self-attention only looks back: later tokens are masked. Hatching shows "
-            "masked cells."
-        ),
+    "decoder": (
+        "The decoder's self-attention only looks back: later tokens are masked. Hatching shows "
+        "masked cells."
     ),
-    (
-        "cross",
-        (
-            "Cross-attention looks from the token being written to the source. A ring marks this "
-            "step's row."
-        ),
+    "cross": (
+        "Cross-attention looks from the token being written to the source. A ring marks this "
+        "step's row."
     ),
-    ("next", "The model then computes a probability for every token. The chosen token is bold."),
-)
+    "next": ("The model then computes a probability for every token. The chosen token is bold."),
+}
+"""By the part of the view that a stop of the tour is about, what it says of a run with steps."""
+STILL_TOUR = {
+    "encoder": "Each row is a token that attends to all tokens of the text, before and after it.",
+    "controls": (
+        "Move the cursor over the tokens with the arrow keys, or press play. A ring marks its row."
+    ),
+    "decoder": "Each row is a token that attends to itself and the tokens before it.",
+    "cross": "Each row is a token that attends to the tokens of the source.",
+}
+"""The same of a run without steps, of which every token is there from the start."""
+
+
+def stops(run: Translation, position: int) -> list[Stop]:
+    """The tour of a run's view; from the second stop on, the cursor goes to a position."""
+    texts = STILL_TOUR
+    if run.steps:
+        texts = TOUR
+    plots = {*map(str, run.config.sites), "controls", "next"}
+    tour: list[Stop] = [
+        {"plot": plot, "text": text, "step": position}
+        for plot, text in texts.items()
+        if plot in plots
+    ]
+    tour[0]["step"] = None
+    return tour
 
 
 def head_map(
@@ -85,6 +125,8 @@ def head_map(
     head = (view.layer, view.head)
     role = roles[view.layer][view.head] if roles else ""
     feed = map_feed(trace, view, largest, scale, lengths, sums=sums, role=role, most=most)
+    feed["about"] = about_row(run, kind)
+    feed["fade"] = fades(run, kind)
     if is_off(run, kind, head):
         feed = switched_off(feed, view, role)
     if opens is not None:

@@ -12,9 +12,17 @@ import numpy as np
 from explorer.figures.base import captions, labels
 from explorer.lenses.words.alignment import Aligner
 from explorer.lenses.words.groups import find_word
-from explorer.lenses.words.telling import glosses, telling_step, text_words
-from explorer.linked.view.wire import Chip, Gloss, Shade, StepClaim, Stop, StripsFeed
-from transformer.config import AttentionKind, Head
+from explorer.lenses.words.telling import glosses, telling_row, telling_step, text_words
+from explorer.linked.view.wire import (
+    Chip,
+    Gloss,
+    PositionNames,
+    Shade,
+    StepClaim,
+    Stop,
+    StripsFeed,
+)
+from transformer.config import AttentionKind, Head, Side
 from transformer.run import Translation
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.typed import typed
@@ -52,11 +60,29 @@ def chips(tokens: Sequence[str], glosses: Mapping[int, Gloss] | None = None) -> 
     ]
 
 
+STRIPS: Mapping[Side, str] = {"encoder": "source", "decoder": "target"}
+"""The strip of the tokens of each side."""
+CURSORS: Mapping[Side, str] = {"encoder": "source", "decoder": "step"}
+"""The axis of the tokens of each side, as pictures and cursors name it."""
+
+
 def sides_of(run: Translation) -> dict[str, str]:
-    """What the strips of a run are called by side: a text that is continued is one."""
-    if "encoder" in run.config.stacks:
-        return {"source": "source", "target": "target"}
-    return {"target": "text"}
+    """What the strips of a run are called: the only one is the text."""
+    strips = [STRIPS[side] for side in run.config.stacks]
+    if len(strips) == 1:
+        return {strips[0]: "text"}
+    return {strip: strip for strip in strips}
+
+
+def positions_of(run: Translation) -> PositionNames:
+    """What a position of each axis is called: a token of the decoder is a step if it was
+    written."""
+    sides = sides_of(run)
+    names = {strip: f"{side} token" for strip, side in sides.items()}
+    if len(sides) == 1:
+        names = dict.fromkeys(sides, "token")
+    step = "step" if run.steps else names.get("target", "step")
+    return {"step": step, "source": names.get("source", "source token")}
 
 
 def n_given(run: Translation) -> int:
@@ -110,6 +136,9 @@ def strips_feed(
     reads = run.decoder_input_tokens
     predicts = run.target_tokens
     target = with_roles(chips(predicts, glosses), run.roles[1:])
+    begins = ""
+    if run.steps and not run.config.starts_with_token:
+        begins = labels.pieces(reads[:1])[0]
     return {
         "draw": "strips",
         "trace": trace,
@@ -117,7 +146,8 @@ def strips_feed(
         "source": chips(source),
         "target": shaded(target, shades) if shades else target,
         "sides": sides_of(run),
-        "begins": "" if run.config.starts_with_token else labels.pieces(reads[:1])[0],
+        "positions": positions_of(run),
+        "begins": begins,
         "given": n_given(run),
         "direction": {"source": direction(source), "target": direction(predicts)},
         "names": {
@@ -126,7 +156,7 @@ def strips_feed(
                 captions.quote(token) if place else captions.quote_first(token)
                 for place, token in enumerate(reads)
             ],
-            "predicts": [captions.quote(token) for token in predicts],
+            "predicts": [captions.quote(token) for token in predicts if run.steps],
         },
         "follow": list(follow),
         "tour": list(tour),
@@ -153,18 +183,27 @@ class WordAlignment:
     """A translation as attention tells it; positions count from 0."""
 
     step: int = 0  # the most telling step
+    # the most telling source token, where the cursor walks over the source; None follows the step
+    source: int | None = None
     # the source word behind a target word, by the position of the target word's first piece
     glosses: Mapping[int, str] = field(default_factory=dict)
 
 
-def tell(run: Translation, aligner: Aligner, opens: Head) -> WordAlignment:
-    """Glosses by an aligner, and the step at which the head that opens agrees; else nothing."""
-    if AttentionKind.CROSS not in run.config.sites:
+def tell(run: Translation, aligner: Aligner | None, opens: Head) -> WordAlignment:
+    """Glosses by an aligner, and the step at which the head of the last kind that opens agrees.
+
+    Where the cursor walks over the source, the token of it that this head tells most clearly;
+    nothing of a run without steps, or without an aligner.
+    """
+    if run.config.cursor_side == "encoder":
+        weights = run.weights(run.config.last_kind, *opens)
+        return WordAlignment(source=telling_row(weights, run.source_tokens))
+    if aligner is None or not run.steps or AttentionKind.CROSS not in run.config.sites:
         return WordAlignment()
     aligned = aligner.weights(run)
     tokens = (run.source_tokens, run.target_tokens)
     step = telling_step(run.weights("cross", *opens), *tokens, aligned)
-    return WordAlignment(step, glosses(aligned, *tokens))
+    return WordAlignment(step, glosses=glosses(aligned, *tokens))
 
 
 def glossed(texts: Mapping[int, str], aligner: Aligner) -> dict[int, Gloss]:

@@ -164,10 +164,10 @@ class BarsFeed(_Figure):
 
 
 class RaceFeed(_Figure):
-    """The candidates of each step, whose bars run when the cursor moves."""
+    """The candidates of each position, whose bars run when the cursor moves."""
 
     draw: Literal["race"]
-    follows: str
+    follows: str  # `step` or `source`
     names: list[list[str]]
     shares: list[list[str]]
     logs: Packed  # (steps, candidates) log-probabilities; not a number beyond the last candidate
@@ -251,7 +251,7 @@ class Stop(TypedDict):
 
     plot: str  # the part of the view that it is about
     text: str
-    step: int | None  # the step that it goes to
+    step: int | None  # the position of the cursor that it goes to
 
 
 class StepClaim(TypedDict):
@@ -273,7 +273,14 @@ class TokenNames(TypedDict):
 
     source: list[str]
     reads: list[str]
-    predicts: list[str]
+    predicts: list[str]  # empty if the run has no steps
+
+
+class PositionNames(TypedDict):
+    """What one position of each axis is called, such as “step” and “source token”."""
+
+    step: str
+    source: str
 
 
 class StripsFeed(_Feed):
@@ -284,6 +291,7 @@ class StripsFeed(_Feed):
     source: list[Chip]
     target: list[Chip]
     sides: Mapping[str, str]  # the names of the strips
+    positions: PositionNames
     begins: str  # what a text begins with, if that is read and no step; else empty
     given: int  # how many tokens were given, of a prompt
     direction: Directions

@@ -2,7 +2,7 @@
 // What is written about a cell: in full under a picture, or in brief, with the details behind the badge.
 
 import { element } from "./dom.js";
-import { filled } from "./text.js";
+import { countName, filled } from "./text.js";
 
 // Title over the picture; everything else under it.
 export class Full {
@@ -113,7 +113,7 @@ const about = (data, strips, at) => filled(data.about || "", strips.names, at);
 
 /** @type {(data: any, strips: import("./feeds.js").StripsFeed, at: number) => string} */
 function captionAt(data, strips, at) {
-  const step = data.rows === "step" ? ` · step ${at + 1} of ${strips.steps}` : "";
+  const step = data.rows === "step" ? ` · ${countName(strips.positions.step, at, strips.steps)}` : "";
   return data.caption.replace("{step}", step);
 }
 

@@ -62,7 +62,8 @@ export class Controls {
     this.slider.max = length - 1;
     this.slider.value = position;
     const { inbox } = this.view;
-    this.count.textContent = countName(inbox.spec.cursor, position, length);
+    const { positions } = inbox.current("strips");
+    this.count.textContent = countName(positions[inbox.spec.cursor], position, length);
     this.offer(inbox);
   }
 

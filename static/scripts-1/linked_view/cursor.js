@@ -25,10 +25,13 @@ export const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 export const sameCursor = (one, other) =>
   one.step === other.step && one.source === other.source && sameChosen(one.chosen, other.chosen);
 
+// A position among so many; the first of none.
+const among = (position, length) => clamp(position, 0, Math.max(length - 1, 0));
+
 // The cursor after a change, clamped to the existing steps and source tokens. A plain move is to one token alone.
 export function moved(at, change, { steps, sources }) {
   const { step, source, chosen } = { ...at, chosen: alone(at.chosen), ...change };
-  return { step: clamp(step, 0, steps - 1), source: source === null ? null : clamp(source, 0, sources - 1), chosen };
+  return { step: among(step, steps), source: source === null ? null : among(source, sources), chosen };
 }
 
 // The cursor after a message from the server. A new translation always counts. Otherwise the message changes

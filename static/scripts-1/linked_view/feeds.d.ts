@@ -267,6 +267,11 @@ export interface Chip {
   role?: string;
 }
 
+export interface PositionNames {
+  step: string;
+  source: string;
+}
+
 export interface Directions {
   source: string;
   target: string;
@@ -297,6 +302,7 @@ export interface StripsFeed {
   source: Chip[];
   target: Chip[];
   sides: Record<string, string>;
+  positions: PositionNames;
   begins: string;
   given: number;
   direction: Directions;

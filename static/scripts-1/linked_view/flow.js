@@ -47,7 +47,7 @@ export class Flow {
     const { view } = this;
     const { focus: cell } = view;
     const { drawn } = cell;
-    if (!cell.values || !drawn || drawn.off || drawn !== cell.data || drawn.columns !== "source") return [];
+    if (!cell.values || !drawn || drawn.off || drawn !== cell.data || drawn.columns === drawn.rows) return [];
     const { rows } = cell.several;
     if (rows.length) return rows.flatMap((row) => this.linksOf(row, drawn.spans.rows[row]));
     const step = view.inbox.position("step");

@@ -109,7 +109,7 @@ export class Inbox {
   }
 
   position(axis) {
-    const last = (this.current("strips")?.steps ?? 1) - 1;
+    const last = (this.current("strips")?.steps || 1) - 1;
     return { step: Math.min(this.at.step, last), source: this.sourceNow() }[axis] ?? null;
   }
 

@@ -6,10 +6,11 @@ import { button, element } from "./dom.js";
 import { ranged } from "./together.js";
 
 const PRESENTS = "p";
+// Each with what it does; `{place}` is what the cursor walks over.
 const LIST = [
-  ["Left, Right", "one step back, one step forward"],
+  ["Left, Right", "one {place} back, one {place} forward"],
   ["Up, Down", "previous key token, next key token"],
-  ["Home End", "first step, last step"],
+  ["Home End", "first {place}, last {place}"],
   ["Shift+Left Shift+Right", "several tokens as one; so do Shift+click, Ctrl+click and dragging over tokens"],
   ["Space", "play, stop"],
   [PRESENTS, "present: large type, nothing else on the screen; Page Up and Page Down then step, as clickers do"],
@@ -38,7 +39,7 @@ export class Keys {
     this.view = view;
     const look = { role: "dialog", "aria-label": "Keys", tabindex: "-1", hidden: "" };
     const close = button("lv-button", "Close", () => view.guard(() => this.toggle()));
-    const parts = [element("div", "lv-keys-title", "Keys"), list(view.presents), close];
+    const parts = [element("div", "lv-keys-title", "Keys"), list(view), close];
     this.root = element("div", "lv-keys", parts, look);
     this.pressed = (event) => view.guard(() => this.outside(event));
     document.addEventListener("keydown", this.pressed);
@@ -133,10 +134,12 @@ export class Keys {
 }
 
 // The keys of a view; only a view that can present has the key for it.
-function list(presents) {
+function list({ presents, inbox }) {
+  const place = inbox.bySteps ? "step" : "token";
   const lines = LIST.filter(([name]) => presents || name !== PRESENTS).map(([keys, does]) => {
     const names = keys.split(" ").map((key) => element("kbd", "", key));
-    return element("tr", "", [element("th", "", names, { scope: "row" }), element("td", "", does)]);
+    const text = does.replaceAll("{place}", place);
+    return element("tr", "", [element("th", "", names, { scope: "row" }), element("td", "", text)]);
   });
   return element("table", "", lines);
 }

@@ -159,8 +159,8 @@ export class Outbox {
   announce() {
     const { inbox, view } = this;
     const place = { step: inbox.position("step"), source: inbox.sourceNow() };
-    const { names } = inbox.current("strips");
+    const { names, positions } = inbox.current("strips");
     const said = inbox.several && view.focus.data ? view.focus.sentence().join("") : view.focus.says();
-    view.live.textContent = `${placeName(inbox.spec.cursor, place, names)} ${said}`;
+    view.live.textContent = `${placeName(inbox.spec.cursor, place, names, positions)} ${said}`;
   }
 }

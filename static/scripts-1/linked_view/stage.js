@@ -71,8 +71,7 @@ export class Stage {
   alone(width, cells, focus) {
     const { gap, around, head, below, sorting, lane, about } = SIZES;
     const height = this.height(below + sorting);
-    const { most = 10 } = cells.next ?? {};
-    const bars = about + lane * Math.ceil(most / 2);
+    const bars = cells.next ? about + lane * Math.ceil((cells.next.most ?? 10) / 2) : 0;
     const room = [0.5 * width, height - around];
     const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
     this.cell = cell;
@@ -99,7 +98,7 @@ export class Stage {
     const { gap, around, head, below, beside, lane, about } = SIZES;
     const height = this.height(below);
     const { longest = 60, most = 10 } = cells.next ?? {};
-    const bars = [beside + longest, about + lane * Math.ceil(most / 2)];
+    const bars = cells.next ? [beside + longest, about + lane * Math.ceil(most / 2)] : [0, 0];
     const measure = (room) => {
       const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };
       this.cell = cell;

@@ -98,11 +98,12 @@ export class Strips {
       const several = inbox.chosen(OF_SIDE[side]);
       const one = side === "source" && inbox.unmarked ? [] : [inbox.position(OF_SIDE[side])];
       const on = new Set((several.length ? several : one).map((token) => chips[token]));
+      const written = side === "target" && inbox.current("strips").names.predicts.length > 0;
       const last = Math.max(inbox.at.step, ...inbox.chosen("step"));
       for (const [i, chip] of chips.entries()) {
         chip.classList.toggle("lv-on", on.has(chip));
         chip.setAttribute("aria-pressed", on.has(chip));
-        chip.classList.toggle("lv-later", side === "target" && i > last);
+        chip.classList.toggle("lv-later", written && i > last);
       }
     }
   }

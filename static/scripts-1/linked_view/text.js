@@ -15,13 +15,15 @@ export function filled(text, names, position) {
   return text.replace(/\{(reads|predicts|source)\}/g, (_, name) => names[name][position]);
 }
 
-// The cursor's position in words, for screen readers.
-export function placeName(cursor, { step, source }, names) {
-  if (cursor === "step") return `Step ${step + 1}: reads ${names.reads[step]}, predicts ${names.predicts[step]}.`;
-  return `Source token ${source + 1}: ${names.source[source]}.`;
+// The cursor's position in words, for screen readers; `positions` says what one of each axis is called.
+export function placeName(cursor, { step, source }, names, positions) {
+  const place = `${capital(positions[cursor])} ${(cursor === "step" ? step : source) + 1}`;
+  if (cursor === "source") return `${place}: ${names.source[source]}.`;
+  const predicts = names.predicts.length ? `, predicts ${names.predicts[step]}` : "";
+  return `${place}: reads ${names.reads[step]}${predicts}.`;
 }
 
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
 // How far the cursor has come: `step 2 of 5`.
-export function countName(cursor, position, length) {
-  return `${cursor === "step" ? "step" : "source token"} ${position + 1} of ${length}`;
-}
+export const countName = (name, position, length) => `${name} ${position + 1} of ${length}`;

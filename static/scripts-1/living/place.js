@@ -38,16 +38,16 @@ export function placeIn(hash, kinds, { steps, names }) {
     if (there && has(whole, found)) heads[kind] = found;
   }
   const [step, source] = [position(asked.get("step"), steps), position(asked.get("source"), names.source.length)];
-  if (step === null) return { heads, at: source === null ? {} : { source } };
-  return { heads, at: { step, source, chosen: chosenIn(asked, steps, names.source.length) } };
+  if ((steps ? step : source) === null) return { heads, at: source === null ? {} : { source } };
+  return { heads, at: { step: step ?? 0, source, chosen: chosenIn(asked, steps, names.source.length) } };
 }
 
-// The address of a place.
-export function written({ step, source, chosen = NONE }, heads) {
-  const places = Object.entries(heads).map(([kind, head]) => `&${kind}=${head.map((each) => each + 1).join(".")}`);
+// The address of a place, in a run of so many steps.
+export function written({ step, source, chosen = NONE }, heads, length) {
+  const places = Object.entries(heads).map(([kind, head]) => `${kind}=${head.map((each) => each + 1).join(".")}`);
   const { steps, sources, together } = chosen;
   const several = { steps: ranges(steps), sources: ranges(sources), together: together === "sum" && together };
-  const told = Object.entries(several).filter(([, text]) => text).map(([name, text]) => `&${name}=${text}`);
-  const at = `#step=${step + 1}${source === null ? "" : `&source=${source + 1}`}`;
-  return `${at}${told.join("")}${places.join("")}`;
+  const told = Object.entries(several).filter(([, text]) => text).map(([name, text]) => `${name}=${text}`);
+  const at = [length > 0 && `step=${step + 1}`, source !== null && `source=${source + 1}`].filter(Boolean);
+  return `#${[...at, ...told, ...places].join("&")}`;
 }

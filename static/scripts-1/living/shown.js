@@ -97,7 +97,7 @@ export class Living {
     for (const each of this.tiles) each.show(this.heads[each.name], { color, family });
     this.switches.show();
     const { steps } = this.run.shown.strips;
-    if (this.ended) this.ended.textContent = this.at.step < steps ? "" : ` · ended after step ${steps}`;
+    if (this.ended) this.ended.textContent = this.at.step < steps || !steps ? "" : ` · ended after step ${steps}`;
   }
 
   sendMaps(measure) {
@@ -155,7 +155,7 @@ export class Living {
   // The place in the address, for a link to it; a page inside another may have no address of its own.
   write() {
     try {
-      history.replaceState(null, "", written(this.at, this.heads) + this.more);
+      history.replaceState(null, "", written(this.at, this.heads, this.steps) + this.more);
     } catch {
       // then the link is that of the page around it
     }

@@ -48,8 +48,8 @@ class Inspected:
 
     @property
     def step(self) -> int:
-        """The decode step."""
-        return self.places["decoder"]
+        """Where the cursor stands that walks over the run: the decode step, or a token."""
+        return self.places[self.run.config.cursor_side]
 
     @property
     def sublayer(self) -> Sublayer:
