@@ -590,6 +590,7 @@ class EncoderConfig(ModelConfig):
     # what predicts a masked word passes a linear map, the activation and a norm before the output
     # projection; otherwise the last layer's output is projected as it is
     output_transform: bool = False
+    tied_embeddings: bool = True  # the output projection is the embedding table
 
     def __post_init__(self) -> None:
         super().__post_init__()

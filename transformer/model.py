@@ -381,7 +381,8 @@ class EncoderModel(Network):
     """Self-attention and feed-forward, N times, without a causal mask: BERT (Devlin et al. 2019).
 
     With ``mask_id``, each position predicts the token that stands there, masked; the output
-    projection is the table of embeddings, with a bias. Without, there are no logits.
+    projection is the table of embeddings, unless the config says otherwise, with a bias. Without,
+    there are no logits.
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -398,6 +399,8 @@ class EncoderModel(Network):
         if config.n_segments:
             self.segments = nn.Embedding(config.n_segments, config.d_model)
         self.target_embedding = self.output_bias = self.output = None
+        if config.mask_id is not None and not config.tied_embeddings:
+            self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.output_transform: OutputTransform | None = None
         if config.mask_id is not None and config.output_transform:
             self.output_transform = OutputTransform(config)

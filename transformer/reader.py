@@ -97,6 +97,8 @@ class Reader:
         if (n_tokens == 1 or blank) and not prompt:
             raise InputError(f"The {name} is empty; type a sentence.")
         most = min(MAX_SOURCE_TOKENS, self.config.max_positions)
+        if not self.config.writes:
+            n_tokens = len(self.framed(cut))
         if n_tokens > most:
             raise InputError(f"The {name} has {n_tokens:,} tokens; shorten it to at most {most:,}.")
         return cut

@@ -156,11 +156,13 @@ def bart_vocabulary(
             "directory."
         )
     else:
-        pieces = WholePieces(_byte_level(files, config.vocab_size), config.vocab_size, SPECIAL)
+        pieces = WholePieces(byte_level(files, config.vocab_size), config.vocab_size, SPECIAL)
     return Vocabulary(pieces, pieces, before=(BOS,)), config
 
 
-def _byte_level(files: list[Path], size: int) -> Whole:
+def byte_level(files: list[Path], size: int) -> Whole:
+    """The two files of a byte-level vocabulary, with fairseq's special pieces and added tokens;
+    CheckpointError if one is damaged, or an added token has another id than the next."""
     tokenizer = Whole.byte_level(*files)
     tokenizer.add(SPECIAL, special=True)
     tokenizer.add([MASK], special=True, after_spaces=True)

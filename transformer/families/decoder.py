@@ -6,68 +6,26 @@ No PyTorch at import: a model is described without it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer.config import LanguageModelConfig
+from transformer.families.alone import MOST_POSITIONS, Layout, Shape, StackFamily, number
 from transformer.families.family import Json, listed_ids, require
 from transformer.storage.files import CheckpointError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-Shape = tuple[int, ...]
-MOST_POSITIONS = 32_768
-"""Positions for which a model gets tables; the longest text that is read has far fewer tokens."""
-EMBEDDING, OUTPUT, FINAL_NORM = "embedding", "output", "decoder.final_norm"
-"""Our names of the parts beside the layers."""
-FIELDS = {
-    "vocab_size": "vocab_size",
-    "d_model": "hidden_size",
-    "d_ff": "intermediate_size",
-    "n_heads": "num_attention_heads",
-    "n_layers": "num_hidden_layers",
-    "max_positions": "max_position_embeddings",
-}
-"""Maps our field to the entry that most families have for it."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How a tensor of ours lies in a file."""
-
-    shape: Callable[[Shape], Shape]  # that of the file's tensor, from ours
-    taken: Callable[[Tensor], Tensor]  # ours, from the file's
-
-
-AS_OURS = Layout(lambda ours: ours, lambda theirs: theirs)
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a file holds a tensor of ours."""
-
-    name: str  # theirs
-    layout: Layout = AS_OURS
+OUTPUT, FINAL_NORM = "output", "decoder.final_norm"
+"""Our names of the parts beside the table and the layers."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class DecoderFamily:
-    """What opening a decoder asks of its family."""
-
-    name: str  # how people call its models
-    types: tuple[str, ...]  # what ``model_type`` of config.json may say
-    # entries of config.json, and its path for messages, as our config
-    config: Callable[[Json, Path], LanguageModelConfig]
-    # our name of every weight → where a file holds it, without the prefix
-    sources: Callable[[LanguageModelConfig], dict[str, Source]]
-    prefix: str  # of the names of all weights but the output's, which old files lack
-    unread: re.Pattern[str]  # tensors that no model reads, such as masks, by name without prefix
-    # what ``vocab.json`` and ``merges.txt`` mean without a tokenizer.json; None: nothing
-    byte_level: bool = False
+class DecoderFamily(StackFamily[LanguageModelConfig]):
+    """What opening a decoder asks of its family; only old files lack its prefix."""
 
 
 def decoder_config(ours: Json, values: Json, path: Path) -> LanguageModelConfig:
@@ -100,22 +58,6 @@ def decoder_config(ours: Json, values: Json, path: Path) -> LanguageModelConfig:
 def _first_id(values: Json, entry: str) -> int | None:
     """The first id that an entry names; None if it names none."""
     return next(iter(listed_ids(values.get(entry))), None)
-
-
-def taken(values: Json, names: Mapping[str, str], path: Path) -> Json:
-    """Our fields from their entries; CheckpointError if one is missing."""
-    for entry in names.values():
-        if values.get(entry) is None:
-            raise CheckpointError(f"{path} lacks the entry {entry}.")
-    return {ours: values[theirs] for ours, theirs in names.items()}
-
-
-def number(values: Json, entry: str, default: float, path: Path) -> float:
-    """A number of an entry; CheckpointError if it is none."""
-    value = values.get(entry, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise CheckpointError(f"{path} says {entry} = {value!r:.80}, which is no number.")
-    return float(value)
 
 
 def rotation(values: Json, path: Path) -> Json:
@@ -228,22 +170,3 @@ def neighbours(rows: Tensor, width: int, rotated: int) -> Tensor:
     first, second = heads[:, :rotated].chunk(2, dim=1)
     pairs = torch.stack([first, second], dim=2).flatten(1, 2)
     return torch.cat([pairs, heads[:, rotated:]], dim=1).reshape(rows.shape)
-
-
-def after_rows(count: int) -> Layout:
-    """A table whose first rows no token has."""
-    return Layout(lambda ours: (count + ours[0], *ours[1:]), lambda theirs: theirs[count:])
-
-
-def of_layers(config: LanguageModelConfig, layers: str) -> Iterator[tuple[str, str]]:
-    """Our path and theirs of every layer; ``layers`` is what theirs begin with: ``h.{}``."""
-    for layer in range(config.n_layers):
-        yield f"decoder.layers.{layer}", layers.format(layer)
-
-
-def both(ours: str, theirs: str, biases: bool, layout: Layout = AS_OURS) -> dict[str, Source]:
-    """Weight and bias of a part."""
-    sources = {f"{ours}.weight": Source(f"{theirs}.weight", layout)}
-    if biases:
-        sources[f"{ours}.bias"] = Source(f"{theirs}.bias", layout)
-    return sources

@@ -16,17 +16,8 @@ import numpy as np
 
 from transformer.config import LanguageModelConfig
 from transformer.families import gpt2, llama
-from transformer.families.decoder import (
-    AS_OURS,
-    EMBEDDING,
-    FINAL_NORM,
-    OUTPUT,
-    Layout,
-    Source,
-    both,
-    halves,
-    of_layers,
-)
+from transformer.families.alone import AS_OURS, EMBEDDING, Layout, Source, both, of_layers
+from transformer.families.decoder import FINAL_NORM, OUTPUT, halves
 from transformer.families.family import Json
 from transformer.families.whole import PRE_TOKENIZERS, PreTokenizer, Whole
 from transformer.families.written import TypedPieces, TypedSentencePieces, with_ids
@@ -70,7 +61,8 @@ def open_gguf(path: Path) -> Checkpoint:
     """Opens a GGUF file; CheckpointError if it is damaged, of an unknown architecture, needs an
     unsupported feature, or does not fit into memory."""
     from transformer.decoding import SearchRules
-    from transformer.families.decoders import HEAD, read_state
+    from transformer.families.decoders import HEAD
+    from transformer.families.opening import read_state
     from transformer.storage.directory import Checkpoint
 
     file = GgufFile(path)

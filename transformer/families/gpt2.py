@@ -4,18 +4,13 @@ import re
 from pathlib import Path
 
 from transformer.config import LanguageModelConfig
+from transformer.families.alone import EMBEDDING, Source, both, number, of_layers, taken
 from transformer.families.decoder import (
-    EMBEDDING,
     FINAL_NORM,
     OUTPUT,
     DecoderFamily,
-    Source,
-    both,
     decoder_config,
-    number,
-    of_layers,
     refuse,
-    taken,
     third,
     transposed,
 )

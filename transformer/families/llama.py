@@ -8,23 +8,17 @@ import re
 from pathlib import Path
 
 from transformer.config import LanguageModelConfig
+from transformer.families.alone import EMBEDDING, FIELDS, Source, both, number, of_layers, taken
 from transformer.families.decoder import (
-    EMBEDDING,
-    FIELDS,
     FINAL_NORM,
     LONGEST_TEXT,
     OUTPUT,
     DecoderFamily,
-    Source,
-    both,
     check_window,
     decoder_config,
     halves,
-    number,
-    of_layers,
     refuse,
     rotation,
-    taken,
 )
 from transformer.families.family import Json, activation_of
 

@@ -5,21 +5,15 @@ import re
 from pathlib import Path
 
 from transformer.config import LanguageModelConfig
+from transformer.families.alone import EMBEDDING, FIELDS, Source, both, number, of_layers, taken
 from transformer.families.decoder import (
-    EMBEDDING,
-    FIELDS,
     FINAL_NORM,
     OUTPUT,
     DecoderFamily,
-    Source,
-    both,
     decoder_config,
-    number,
     of_each_head,
-    of_layers,
     refuse,
     rotation,
-    taken,
 )
 from transformer.families.family import Json, activation_of
 

@@ -4,20 +4,8 @@ import re
 from pathlib import Path
 
 from transformer.config import LanguageModelConfig
-from transformer.families.decoder import (
-    EMBEDDING,
-    FIELDS,
-    FINAL_NORM,
-    OUTPUT,
-    DecoderFamily,
-    Source,
-    after_rows,
-    both,
-    decoder_config,
-    of_layers,
-    refuse,
-    taken,
-)
+from transformer.families.alone import EMBEDDING, FIELDS, Source, after_rows, both, of_layers, taken
+from transformer.families.decoder import FINAL_NORM, OUTPUT, DecoderFamily, decoder_config, refuse
 from transformer.families.family import Json, activation_of
 from transformer.storage.files import CheckpointError
 

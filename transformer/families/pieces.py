@@ -191,6 +191,17 @@ def settings_of(directory: Path, name: str = SETTINGS_FILE) -> dict[str, Any]:
     return read_json(path) if path.exists() else {}
 
 
+def named_by(entry: object) -> str | None:
+    """The piece that an entry of settings names, by itself or with its rules; None if it names
+    none."""
+    piece = entry
+    if isinstance(entry, dict):
+        piece = entry.get("content")
+    if isinstance(piece, str):
+        return piece
+    return None
+
+
 def added_tokens(
     directory: Path, ids: Mapping[str, int], size: int
 ) -> tuple[dict[str, int], set[str]]:

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from transformer.config import ModelConfig
 from transformer.families import pieces
 from transformer.families.bart import BART, MBART
+from transformer.families.bert import BERT, ELECTRA
 from transformer.families.decoder import DecoderFamily
+from transformer.families.distilbert import DISTILBERT
+from transformer.families.encoder import EncoderFamily
 from transformer.families.family import GENERATION_FILE, Family
 from transformer.families.gpt2 import GPT2
 from transformer.families.llama import LLAMA
@@ -20,6 +23,7 @@ from transformer.families.m2m import M2M100
 from transformer.families.marian import MARIAN
 from transformer.families.neox import NEOX
 from transformer.families.opt import OPT
+from transformer.families.roberta import ROBERTA
 from transformer.families.t5 import T5
 from transformer.storage.description import (
     CARD_FILE,
@@ -40,8 +44,10 @@ if TYPE_CHECKING:
 
 FAMILIES: tuple[Family, ...] = (MARIAN, T5, M2M100, MBART, BART)
 DECODERS: tuple[DecoderFamily, ...] = (GPT2, LLAMA, NEOX, OPT)
+ENCODERS: tuple[EncoderFamily, ...] = (BERT, DISTILBERT, ELECTRA, ROBERTA)
 """Whatever is of none of them is taken for a model that this package has written."""
-_EVERY: tuple[Family | DecoderFamily, ...] = (*FAMILIES, *DECODERS)
+AnyFamily = Family | DecoderFamily | EncoderFamily
+_EVERY: tuple[AnyFamily, ...] = (*FAMILIES, *DECODERS, *ENCODERS)
 KNOWN = listed(family.name for family in _EVERY)
 """What the families are called: "A, B and C"."""
 WELCOME = CARD_FILE, HEADS_FILE
@@ -110,9 +116,7 @@ def _open_gguf(path: Path) -> Checkpoint:
 GGUF = Format(name="GGUF", config=_gguf_config, architecture=_gguf_architecture, opened=_open_gguf)
 
 
-def _published(
-    family: Family | DecoderFamily, opened: Callable[[Path], Checkpoint]
-) -> tuple[Family | DecoderFamily, Format]:
+def _published(family: AnyFamily, opened: Callable[[Path], Checkpoint]) -> tuple[AnyFamily, Format]:
     """A family, and how its models lie in directories as transformers writes them."""
 
     def config(path: Path) -> ModelConfig:
@@ -125,7 +129,7 @@ def _published(
     return family, Format(name=family.name, config=config, architecture=architecture, opened=opened)
 
 
-def _translators(family: Family) -> tuple[Family | DecoderFamily, Format]:
+def _translators(family: Family) -> tuple[AnyFamily, Format]:
     def opened(path: Path) -> Checkpoint:
         from transformer.families.weights import open_model
 
@@ -134,7 +138,7 @@ def _translators(family: Family) -> tuple[Family | DecoderFamily, Format]:
     return _published(family, opened)
 
 
-def _decoders(family: DecoderFamily) -> tuple[Family | DecoderFamily, Format]:
+def _decoders(family: DecoderFamily) -> tuple[AnyFamily, Format]:
     def opened(path: Path) -> Checkpoint:
         from transformer.families.decoders import open_decoder
 
@@ -143,10 +147,23 @@ def _decoders(family: DecoderFamily) -> tuple[Family | DecoderFamily, Format]:
     return _published(family, opened)
 
 
-_PUBLISHED = (*map(_translators, FAMILIES), *map(_decoders, DECODERS))
+def _encoders(family: EncoderFamily) -> tuple[AnyFamily, Format]:
+    def opened(path: Path) -> Checkpoint:
+        from transformer.families.encoders import open_encoder
+
+        return open_encoder(family, path)
+
+    return _published(family, opened)
 
 
-def family_of(path: str | Path) -> Family | DecoderFamily | None:
+_PUBLISHED = (
+    *map(_translators, FAMILIES),
+    *map(_decoders, DECODERS),
+    *map(_encoders, ENCODERS),
+)
+
+
+def family_of(path: str | Path) -> AnyFamily | None:
     """The family of a directory; None for our own format."""
     file = Path(path) / CONFIG_FILE
     kind = read_json(file).get("model_type") if file.is_file() else None

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from transformer.config import TransformerConfig
 from transformer.families.family import Family
-from transformer.families.pieces import proposed, settings_of
+from transformer.families.pieces import named_by, proposed, settings_of
 from transformer.families.rules import search_rules
 from transformer.model import Transformer
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
@@ -226,11 +226,11 @@ def check_quantised(
 def padding_piece(directory: Path, config: TransformerConfig, vocabulary: Vocabulary) -> str:
     """The piece that pads: one of a fine-tuner's own, if the settings name it and it has the
     config's id."""
-    named = settings_of(directory).get("pad_token")
-    piece = named.get("content") if isinstance(named, dict) else named
+    piece = named_by(settings_of(directory).get("pad_token"))
     sides = (vocabulary.source.ids, vocabulary.target.ids)
-    added = isinstance(piece, str) and all(ids.get(piece) == config.pad_id for ids in sides)
-    return str(piece) if added else PAD
+    if piece is not None and all(ids.get(piece) == config.pad_id for ids in sides):
+        return piece
+    return PAD
 
 
 def check_ids(

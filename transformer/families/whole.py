@@ -42,7 +42,8 @@ one."""
 _PROBES = "a", chr(0x378), " 1é-Z\n", f"{chr(0x65E5)} ½ {chr(0x1F469)}{chr(0x200D)}"
 """Texts that every vocabulary reads in some way; the second has a character that none knows."""
 
-
+CONTINUES = "##"
+"""What pieces of BERT's vocabularies begin with that continue a word."""
 _WORDS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{%s}"
 _SIGNS = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
@@ -149,10 +150,45 @@ class Whole:
             tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in added])
         return cls(path, tokenizer)
 
+    @classmethod
+    def word_pieces(cls, path: Path, pieces: Sequence[str], unknown: str, settings: Json) -> Whole:
+        """The pieces of BERT's ``vocab.txt``, in the order of their ids, read as the settings say;
+        CheckpointError if one of them is of another kind."""
+        from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+        ids = {piece: number for number, piece in enumerate(pieces)}
+        with _panics(f"{path} and the settings beside it describe no vocabulary."):
+            tokenizer = Tokenizer(models.WordPiece(vocab=ids, unk_token=unknown))
+            tokenizer.normalizer = normalizers.BertNormalizer(
+                clean_text=True,
+                handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
+                strip_accents=settings.get("strip_accents"),
+                lowercase=settings.get("do_lower_case", True),
+            )
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        tokenizer.decoder = decoders.WordPiece(prefix=CONTINUES)
+        return cls(path, tokenizer)
+
     @property
     def in_bytes(self) -> bool:
         """Whether its pieces spell bytes."""
         return type(self._tokenizer.decoder).__name__ == "ByteLevel"
+
+    @property
+    def continues(self) -> str:
+        """What pieces begin with that continue a word, if all others begin one; else empty."""
+        if type(self._tokenizer.model).__name__ != "WordPiece":
+            return ""
+        return str(self._tokenizer.model.continuing_subword_prefix)
+
+    @property
+    def unknown(self) -> int | None:
+        """The id of the piece that stands for what has none; None if everything has pieces."""
+        model = json.loads(self._tokenizer.model.__getstate__())
+        number: int | None = model.get("unk_id")
+        if (piece := model.get("unk_token")) is not None:
+            number = self._tokenizer.token_to_id(piece)
+        return number
 
     def add(self, pieces: Iterable[str], special: bool, after_spaces: bool = False) -> None:
         """Adds pieces that stay whole wherever they stand; ``after_spaces`` takes those before
@@ -195,15 +231,16 @@ class Whole:
             for text in _PROBES:
                 self._tokenizer.decode(self._tokenizer.encode(text).ids)
 
-    def encode(self, text: str, framed: bool = False) -> Encoding:
-        """The ids of a text and where each stands, with the tokens around it if ``framed``."""
+    def encode(self, text: str, framed: bool = False, second: str | None = None) -> Encoding:
+        """The ids of a text and where each stands, with the tokens around it if ``framed``, and
+        with a second text behind it, if there is one."""
         if len(text) * self._growth > MOST_CHARACTERS:
             raise CheckpointError(
                 f"This text has {len(text):,} characters; with the rules of {self.path}, only "
                 f"texts of at most {MOST_CHARACTERS // self._growth:,} are read."
             )
         with self._answers():
-            return self._tokenizer.encode(text, add_special_tokens=framed)
+            return self._tokenizer.encode(text, second, add_special_tokens=framed)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids, without special tokens."""

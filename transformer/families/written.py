@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from transformer.families.pieces import (
     WHOLE_FILE,
     byte_name,
     check_pieces,
+    named_by,
     pieces_by_id,
     settings_of,
 )
@@ -37,10 +38,17 @@ class TypedPieces(Pieces):
         check_pieces(tokenizer.path, (), ids, size)
         tokenizer.probe()
         self.tokenizer = tokenizer
-        spelling = byte_name if tokenizer.in_bytes else without_surrogates
         nameless = set(range(size)) - set(ids.values())
         special = [number for number in tokenizer.special_ids() if number < size]
-        super().__init__(ids, pieces_by_id(ids, size, spelling), [*special, *nameless])
+        named = pieces_by_id(ids, size, self.spelling(special))
+        super().__init__(ids, named, [*special, *nameless])
+
+    def spelling(self, special: Collection[int]) -> Callable[[str], str]:
+        """What makes the name of a piece as a page can show it; ``special`` are ids of pieces that
+        no text contains."""
+        if self.tokenizer.in_bytes:
+            return byte_name
+        return without_surrogates
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         read = self.tokenizer.encode(text)
@@ -146,8 +154,16 @@ def with_ids(config: LanguageModelConfig, pieces: Pieces, start: int | None) -> 
         config,
         bos_id=config.bos_id if start is None else start,
         starts_with_token=start is not None,
-        unk_id=config.vocab_size if pieces.unknown < 0 else pieces.unknown,
+        unk_id=unknown_id(pieces, config.vocab_size),
     )
+
+
+def unknown_id(pieces: Pieces, size: int) -> int:
+    """The id of the piece that stands for what has none; one past the last if everything has
+    pieces."""
+    if pieces.unknown < 0:
+        return size
+    return pieces.unknown
 
 
 def _byte_level(directory: Path, settings: Json, config: LanguageModelConfig) -> Whole:
@@ -166,9 +182,8 @@ def _byte_level(directory: Path, settings: Json, config: LanguageModelConfig) ->
 def _named(settings: Json, known: Collection[str]) -> Iterator[str]:
     """The pieces that the settings call special."""
     for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
-        token = settings.get(name)
-        piece = token.get("content") if isinstance(token, dict) else token
-        if isinstance(piece, str) and piece in known:
+        piece = named_by(settings.get(name))
+        if piece is not None and piece in known:
             yield piece
 
 
