@@ -15,6 +15,7 @@ def _commands() -> Commands:
     from transformer.commands.attention import attention
     from transformer.commands.compress import compress
     from transformer.commands.evaluate import evaluate
+    from transformer.commands.fill import fill
     from transformer.commands.generate import generate, perplexity
     from transformer.commands.listing import models
     from transformer.commands.pull import pull
@@ -34,6 +35,7 @@ def _commands() -> Commands:
         translate,
         evaluate,
         generate,
+        fill,
         perplexity,
     )
     return {command.__name__.replace("_", "-"): command for command in commands}

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer.decoding import MOST_LOGITS, AnyModel, Hypothesis, finish, numbers
 from transformer.hooks import Capture
-from transformer.reader import InputError, Reader
+from transformer.reader import READS_ONLY, InputError, Reader
 from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
@@ -80,11 +80,13 @@ def _requests(
     beam_size: int | None = None,
     max_length: int | None = None,
 ) -> list[Request]:
-    """ValueError if the model continues texts instead of translating them."""
+    """ValueError if the model continues texts instead of translating them, or writes none."""
     if translator.continues:
         raise ValueError(
             "This model continues texts one at a time; only translations are made in batches."
         )
+    if not translator.config.writes:
+        raise ValueError(READS_ONLY)
     return [Request(translator, text, beam_size=beam_size, max_length=max_length) for text in texts]
 
 

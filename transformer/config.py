@@ -253,8 +253,8 @@ class ModelConfig(Checked):
 
     @property
     def task(self) -> str:
-        """What the output is: a translation, whatever the text asks for, the text's continuation, or
-        the words that are masked in it."""
+        """What the output is: a translation, whatever the text asks for, the text's continuation,
+        or the words that are masked in it."""
         return "translate"
 
     @property

@@ -427,8 +427,8 @@ class EncoderModel(Network):
         return rows + vectors
 
     def segments_of(self, ids: Tensor) -> Tensor:
-        """(batch, length) ids → (batch, length) numbers of the texts that they belong to, from 0; an
-        end belongs to the text that it ends."""
+        """(batch, length) ids → (batch, length) numbers of the texts that they belong to, from 0;
+        an end belongs to the text that it ends."""
         ends = ids == self.config.eos_id
         ended = ends.long().cumsum(-1) - ends.long()
         return ended.clamp(max=self.config.n_segments - 1)

@@ -113,7 +113,9 @@ class Reader:
             return (*tokens, last)
         framed = [(self.config.bos_id, start)]
         for token in tokens:
-            framed += [token] * (self.config.n_separators if token[0] == last[0] else 1)
+            framed.append(token)
+            if token[0] == last[0]:
+                framed += [token] * (self.config.n_separators - 1)
         return (*framed, last)
 
     def _special_named(self, cut: TokenizedText) -> tuple[str, ...]:

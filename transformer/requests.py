@@ -452,7 +452,9 @@ class Request:
         )
         (features,) = text.features([self.source_ids], hooks)
         predicts = self.config.mask_id is not None
-        fills = text.fills(features, hooks) if predicts else {}
+        fills = dict[int, DecodeStep]()
+        if predicts:
+            fills = text.fills(features, hooks)
         filled = text.text(fills)
         trace = None
         if hooks is not None and self.capture is not None:

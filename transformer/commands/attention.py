@@ -7,13 +7,14 @@ from typing import Annotated
 import numpy as np
 
 from transformer.commands.lines import warn
-from transformer.commands.models import BeamOptions, Json, TranslatorOptions
+from transformer.commands.models import BeamOptions, Json, ModelOptions
 from transformer.commands.program import OutputFile
-from transformer.config import AttentionKind
+from transformer.config import AttentionKind, ModelConfig, Site
+from transformer.reader import READS_ONLY
 from transformer.run import Translation
 from transformer.storage.files import write_atomically
 from transformer.storage.packed import write_arrays
-from transformer.text.kinds import one_of
+from transformer.text.kinds import listed, one_of
 from transformer.text.words import readable
 from transformer.view import HeadView
 
@@ -21,12 +22,14 @@ CELL_WIDTH = 8
 
 
 def attention(
-    text: Annotated[str, "TEXT", "text to translate"],
+    text: Annotated[str, "TEXT", "text that the model reads"],
     *,
-    model: TranslatorOptions,
+    model: ModelOptions,
     kind: Annotated[
-        str, one_of(*(kind.value for kind in AttentionKind)), "which attention"
-    ] = "cross",
+        str | None,
+        one_of(*(kind.value for kind in AttentionKind)),
+        "which attention; without it, what the output rests on",
+    ] = None,
     layer: Annotated[int, "layer, counted from 1"] = 1,
     head: Annotated[int, "head, counted from 1"] = 1,
     target: Annotated[
@@ -40,21 +43,26 @@ def attention(
         raise ValueError(f"The output {output} must end in .npz or .json.")
     translator = model.open(beam)
     config = translator.config
+    site = _site(config, kind)
     counts = (
-        ("layer", layer, config.sites[AttentionKind(kind)].n_layers),
+        ("layer", layer, site.n_layers),
         ("head", head, config.n_heads),
     )
     for name, place, most in counts:
         if not 1 <= place <= most:
             raise ValueError(
-                f"There is no {kind} {name} {place}; this model has {name}s 1 to {most}."
+                f"There is no {site.kind} {name} {place}; this model has {name}s 1 to {most}."
             )
-    if target is None:
+    if not config.writes:
+        if target is not None:
+            raise ValueError(READS_ONLY)
+        translation = translator.fill(text)
+    elif target is None:
         translation = translator.translate(text, beam_size=beam.beam_size)
     else:
         translation = translator.force(text, target)
     warn(translation.notes)
-    view = translation.head(kind, layer - 1, head - 1)
+    view = translation.head(site.kind, layer - 1, head - 1)
     if output is None and not model.json:
         print(_table(translation, view))
         return 0
@@ -81,6 +89,18 @@ def attention(
     return 0
 
 
+def _site(config: ModelConfig, kind: str | None) -> Site:
+    """The attention of a kind; ValueError if the model has none of it."""
+    if kind is None:
+        return config.sites[config.last_kind]
+    asked_for = AttentionKind(kind)
+    if asked_for not in config.sites:
+        raise ValueError(
+            f"This model has no {kind} attention; its kinds are {listed(config.sites)}."
+        )
+    return config.sites[asked_for]
+
+
 def _table(translation: Translation, view: HeadView) -> str:
     labels = list(map(_short, view.query_tokens))
     rows = "rows are queries"
@@ -90,7 +110,8 @@ def _table(translation: Translation, view: HeadView) -> str:
             f"{read} → {_short(token)}" for read, token in zip(labels, predicted, strict=True)
         ]
     place = f"{view.kind.value} attention, layer {view.layer + 1}, head {view.head + 1}"
-    lines = [f"{translation.source_text} → {translation.text}", f"{place}: weights; {rows}"]
+    texts = filter(None, (translation.source_text, translation.text))
+    lines = [" → ".join(texts), f"{place}: weights; {rows}"]
     table = [["", *map(_short, view.key_tokens)]]
     for label, weights, mask in zip(labels, view.weights, view.mask, strict=True):
         cells = (

@@ -9,7 +9,13 @@ from typing import Annotated, Any
 from transformer.devices import AUTO, LARGE, VARIABLE, choose_device
 from transformer.text.kinds import at_least, one_of
 from transformer.training.distributed import Workers, joined
-from transformer.translator import TYPES, Translator, load_language_model, load_translator
+from transformer.translator import (
+    TYPES,
+    Translator,
+    load_encoder,
+    load_language_model,
+    load_translator,
+)
 
 Json = dict[str, Any]
 Device = Annotated[
@@ -68,10 +74,28 @@ class LanguageModelOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslatorOptions(LanguageModelOptions):
-    """The model that a command translates with."""
+class ModelOptions(LanguageModelOptions):
+    """Any model that a command opens."""
 
     revision: Annotated[str | None, "branch, tag or commit of a model on the Hub"] = None
+
+    def load(self) -> Translator:
+        """The model."""
+        return load_translator(self.model, self.device, self.dtype, self.revision, task=None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderOptions(ModelOptions):
+    """The encoder alone that a command opens."""
+
+    def load(self) -> Translator:
+        """The model."""
+        return load_encoder(self.model, self.device, self.revision, self.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslatorOptions(ModelOptions):
+    """The model that a command translates with."""
 
     def load(self) -> Translator:
         """The model."""

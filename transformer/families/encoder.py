@@ -82,6 +82,7 @@ class EncoderFamily(StackFamily[EncoderConfig]):
     frame: Frame = BERT_FRAME
     # classes of transformers that read a text as this package does by files without tokenizer.json
     tokenizers: tuple[str, ...]
+    placeless: str = ""  # the piece that has no position, which no text may hold
 
 
 def encoder_config(ours: Json, path: Path) -> EncoderConfig:

@@ -24,6 +24,7 @@ from transformer.storage.tensors import StoredTensor
 
 OUTPUT = "output.weight"
 """Our name of the output projection that is no table of embeddings."""
+HEADS_ONLY = "This model has no output for masked words: it shows its heads, and predicts nothing."
 _OLD_NORM = re.compile(r"(?<=LayerNorm\.)(gamma|beta)")
 _NOW = {"gamma": "weight", "beta": "bias"}
 """How old files spell the parts of a norm."""
@@ -54,6 +55,9 @@ def open_encoder(family: EncoderFamily, directory: Path) -> Checkpoint:
             sources[OUTPUT] = Source(family.head.table)
     names = names_of(sources)
     check_stored(directory, values, config, names, stored=stored, unread=unread)
+    notes = _of_other_tasks(stored)
+    if config.mask_id is None:
+        notes = (HEADS_ONLY, *notes)
     heads, damaged = read_heads(directory, config)
     return Checkpoint(
         config=config,
@@ -61,7 +65,7 @@ def open_encoder(family: EncoderFamily, directory: Path) -> Checkpoint:
         tokenizer=vocabulary,
         heads=heads,
         card=read_card(directory),
-        notes=(*_of_other_tasks(stored), *damaged),
+        notes=(*notes, *damaged),
     )
 
 

@@ -14,6 +14,7 @@ from transformer.families.pieces import (
     SETTINGS_FILE,
     SPECIAL,
     WHOLE_FILE,
+    WORDS_FILE,
     SentencePieces,
     check_pieces,
     named_by,
@@ -24,11 +25,11 @@ from transformer.families.weights import ANY_FAMILY
 from transformer.families.whole import CONTINUES, Whole
 from transformer.families.written import TypedPieces, unknown_id
 from transformer.storage.files import CheckpointError, check_vocabulary
-from transformer.text.tokenizer import Pieces, Vocabulary
+from transformer.text.tokenizer import Pieces, TokenizedText, TokenizerError, Vocabulary
 from transformer.text.typed import without_surrogates
 from transformer.text.words import SPACE
 
-WORDS_FILE, SPECIAL_FILE = "vocab.txt", "special_tokens_map.json"
+SPECIAL_FILE = "special_tokens_map.json"
 MASKS: tuple[str, ...] = "[MASK]", "<mask>"
 """What the piece that stands for a hidden word is called, if no file names it."""
 UNKNOWN = "[UNK]"
@@ -73,13 +74,15 @@ class FramedPieces(TypedPieces):
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         before = ""
+        last = -1
         for number, piece, begin, end in super().split(text):
             if number == self.unknown:
                 piece = text[begin:end].strip()
-                if before != SPACE and self._begins_word(text, begin):
+                if before != SPACE and begin != last and self._begins_word(text, begin):
                     piece = SPACE + piece
             yield number, piece, begin, end
             before = piece
+            last = begin
 
     def _begins_word(self, text: str, place: int) -> bool:
         """Whether an unknown piece at a place of a text begins a word: all of WordPiece do."""
@@ -129,6 +132,22 @@ class TypedFairseqPieces(SentencePieces):
     as_typed = True
 
 
+class PlacedVocabulary(Vocabulary):
+    """A vocabulary with a piece that has no position in a text."""
+
+    def __init__(self, pieces: Pieces, placeless: int) -> None:
+        super().__init__(pieces, pieces)
+        self._placeless = placeless  # its id
+
+    def cut(self, text: str) -> TokenizedText:
+        """As ``Vocabulary.cut``; TokenizerError if the text holds that piece."""
+        cut = super().cut(text)
+        if self._placeless in cut.ids:
+            (piece,) = self.source.named([self._placeless])
+            raise TokenizerError(f"This model has no position for {piece} in a text; leave it out.")
+        return cut
+
+
 def read_vocabulary(
     family: EncoderFamily, directory: Path, config: EncoderConfig
 ) -> tuple[Vocabulary, EncoderConfig]:
@@ -145,7 +164,10 @@ def read_vocabulary(
     config = replace(
         framed, unk_id=unknown_id(pieces, config.vocab_size), mask_id=_mask_id(directory, pieces)
     )
-    return Vocabulary(pieces, pieces), config
+    placeless = pieces.ids.get(family.placeless)
+    if placeless is None:
+        return Vocabulary(pieces, pieces), config
+    return PlacedVocabulary(pieces, placeless), config
 
 
 def _mask_id(directory: Path, pieces: Pieces) -> int | None:

@@ -18,6 +18,8 @@ from transformer.text.typed import without_surrogates
 from transformer.text.words import BOS, EOS, PAD, SPACE, UNK, is_language
 
 WHOLE_FILE = "tokenizer.json"
+WORDS_FILE = "vocab.txt"
+"""Of BERT's older models, the pieces, a line each."""
 SETTINGS_FILE, ADDED_FILE = "tokenizer_config.json", "added_tokens.json"
 SPECIAL = BOS, PAD, EOS, UNK
 """The first four pieces in fairseq's order; sentencepiece has three others, in another order."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from transformer.config import ModelConfig
 from transformer.families import pieces
-from transformer.families.bart import BART, MBART
+from transformer.families.bart import BART, MBART, MERGES_FILE, PIECES_FILE
 from transformer.families.bert import BERT, ELECTRA
 from transformer.families.decoder import DecoderFamily
 from transformer.families.distilbert import DISTILBERT
@@ -52,6 +52,9 @@ KNOWN = listed(family.name for family in _EVERY)
 """What the families are called: "A, B and C"."""
 WELCOME = CARD_FILE, HEADS_FILE
 GGUF_SUFFIX = ".gguf"
+ALSO_OF_ENCODERS = MERGES_FILE, PIECES_FILE
+"""Files that translators and encoders alone have, these beside the ``tokenizer.json`` that tells
+how they are read."""
 _BESIDE = (
     "vocab.json",
     "target_vocab.json",
@@ -225,13 +228,27 @@ def needed_files(names: Collection[str]) -> tuple[list[str], list[str]]:
     family = next(
         (family for family in FAMILIES if {CONFIG_FILE, family.files[0]} <= set(names)), None
     )
-    if family is None and not {CONFIG_FILE, pieces.WHOLE_FILE} <= set(names):
+    published = CONFIG_FILE in names and not {pieces.WHOLE_FILE, pieces.WORDS_FILE}.isdisjoint(
+        names
+    )
+    if family is None and not published:
         welcome = [name for name in (*WELCOME, *_BESIDE) if name in names]
         return [CONFIG_FILE, TOKENIZER_FILE, *welcome], _weights(names) or [WEIGHTS_FILE]
-    required = family.files if family else (pieces.WHOLE_FILE,)
-    whole = (pieces.WHOLE_FILE,) if family is BART else ()
-    welcome = [name for name in (*WELCOME, *whole, *_BESIDE) if name in names]
+    required = _vocabulary_files(family, names)
+    besides = [*WELCOME, *_BESIDE]
+    if family is not None and family.files[0] in ALSO_OF_ENCODERS:
+        besides.insert(len(WELCOME), pieces.WHOLE_FILE)
+    welcome = [name for name in besides if name in names]
     return list(dict.fromkeys([CONFIG_FILE, *required, *welcome])), _weights(names)
+
+
+def _vocabulary_files(family: Family | None, names: Collection[str]) -> tuple[str, ...]:
+    """The files of a vocabulary that a model needs."""
+    if family is not None:
+        return family.files
+    if pieces.WHOLE_FILE in names:
+        return (pieces.WHOLE_FILE,)
+    return (pieces.WORDS_FILE,)
 
 
 def _weights(names: Collection[str]) -> list[str]:

@@ -56,5 +56,6 @@ ROBERTA = EncoderFamily(
         table="lm_head.decoder.weight",
     ),
     frame=Frame(begin="<s>", end="</s>", n_separators=2, n_segments=1),
+    placeless="<pad>",
     tokenizers=("RobertaTokenizer", "XLMRobertaTokenizer"),
 )

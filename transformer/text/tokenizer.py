@@ -280,9 +280,9 @@ class Tokenizer(Vocabulary):
         """Trains one joint vocabulary on plain sentences of both languages, mixed.
 
         ``vocab_size`` counts the 4 special pieces and the 256 byte pieces; with ``at_most``, a text
-        that cannot give so many pieces gives as many as it can; with ``masks``, one of the pieces is
-        ``<mask>``, which stands for a hidden one. TokenizerError if the size is too
-        small or too large.
+        that cannot give so many pieces gives as many as it can; with ``masks``, one of the pieces
+        is ``<mask>``, which stands for a hidden one. TokenizerError if the size is too small or too
+        large.
         """
         texts = list(map(typed.clean, sentences))
         written = io.BytesIO()

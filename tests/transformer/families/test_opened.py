@@ -324,6 +324,13 @@ LISTS: list[tuple[list[str], list[str], list[str]]] = [
         [SAFE],
     ),
     ([*SAVED, "spiece.model", SAFE], [CONFIG, "spiece.model", "tokenizer_config.json"], [SAFE]),
+    ([*SAVED, "vocab.txt", SAFE], SAVED, [SAFE]),
+    ([CONFIG, "vocab.txt", SAVED[2], TORCH], [CONFIG, "vocab.txt", SAVED[2]], [TORCH]),
+    (
+        [*SAVED, "sentencepiece.bpe.model", SAFE],
+        [CONFIG, "sentencepiece.bpe.model", *SAVED[1:]],
+        [SAFE],
+    ),
     (
         [CONFIG, "tokenizer.model", "README.md", "x.py"],
         [CONFIG, "tokenizer.model", "README.md"],

@@ -13,6 +13,7 @@ import pytest
 import torch
 from decoder_models import write_decoder
 from real_models import fetched, smollm2
+from real_texts import texts
 
 from transformer import Capture, Translator, load_language_model
 
@@ -30,18 +31,6 @@ TEXTS = (
     "Tom likes Mary. Mary likes",
     "The cat sat on the mat. The cat sat on the",
 )
-PARTS = (
-    "The old house", "\n\n", "    return x ** 2", "\t", "😀👍🏽", "日本語のテキスト", "naïve café", "12345.678",
-    "it's they'll", "  ", "Привет", "नमस्ते", "</s>", "<tag attr='1'>", "\r\n", "e\u0301", "—“quotes”…", "שלום",
-    "https://a.b/c?d=e", "ABCdefGHI", "a\u00a0b", "!!!???", "{[()]}", "\u2003x",
-)  # fmt: skip
-"""Texts of 300 are put together of these."""
-
-
-def texts() -> list[str]:
-    generator = np.random.default_rng(7)
-    counts = generator.integers(1, 6, 300)
-    return ["".join(generator.choice(PARTS, count)) for count in counts]
 
 
 @pytest.fixture(scope="module")
