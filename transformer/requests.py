@@ -334,9 +334,12 @@ class Request:
             return outputs[value.layer, list(value.heads(self.config.n_heads))]
         if not isinstance(value, do.Patch):
             return None
-        output = self.reader.output(value.target or (self.config.eos_id,))
         record: Looking = {"capture": Capture(residual=True), "interventions": value.interventions}
-        run = Request(self.reader, value.text, output, **record).replayed(output.ids)
+        if self.writes:
+            output = self.reader.output(value.target or (self.config.eos_id,))
+            run = Request(self.reader, value.text, output, **record).replayed(output.ids)
+        else:
+            run = Request(self.reader, value.text, **record).read()
         rows = run.trace.tensors[value.hook]
         if value.part == "heads":
             rows = rows[value.heads(1)[0]]
@@ -346,7 +349,7 @@ class Request:
         """Each step of the search (in a beam: of the best hypothesis so far), and finally the run;
         of a given output, or without any, only the run."""
         if not self.writes:
-            yield self._read()
+            yield self.read()
             return
         if self.output is not None:
             yield self.replayed(self.output.ids)
@@ -439,7 +442,7 @@ class Request:
         state, hooks = begin([self], capture)
         return state.forced([ids], hooks)[0], hooks
 
-    def _read(self) -> Translation:
+    def read(self) -> Translation:
         """The run of an encoder alone: one pass over its text."""
         hooks = hooks_of(self.config, self.capture, self.changes, self.functions)
         text = MaskedText(

@@ -5,8 +5,13 @@ from typing import TypeVar
 import torch
 from torch import nn
 
-from transformer.config import LanguageModelConfig, RecurrentConfig, TransformerConfig
-from transformer.model import LanguageModel, Transformer
+from transformer.config import (
+    EncoderConfig,
+    LanguageModelConfig,
+    RecurrentConfig,
+    TransformerConfig,
+)
+from transformer.model import EncoderModel, LanguageModel, Transformer
 from transformer.recurrent import Recurrent
 from transformer.text.tokenizer import Vocabulary
 from transformer.translator import Translator
@@ -70,3 +75,9 @@ def randomised(model: Model, seed: int = 0, scale: float = 0.3) -> Model:
         if name.endswith("norm.weight"):
             parameter.add_(1.0)
     return model
+
+
+def random_encoder(seed: int = 0, scale: float = 0.3, **changes: object) -> EncoderModel:
+    """An encoder alone in ``eval()`` whose every parameter is random; as ``random_model``."""
+    config = EncoderConfig(**{**WIDTHS, "n_layers": 2, "max_positions": 64, **changes})
+    return randomised(EncoderModel(config), seed, scale)

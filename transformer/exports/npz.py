@@ -1,10 +1,10 @@
 """Saves and opens a run with its whole trace as one NPZ file, which needs no model to be opened.
 
 Layout, version 4. ``meta`` holds UTF-8 JSON: the run (``transformer.exports.record``; of a language
-model with ``prompt``, ``n_given``, ``start_id`` and ``roles``), the type that the model computed in,
-and the largest difference between the log-probabilities of the decode
-and of its replay. Every other array is float32, or bool for masks, and has the name by which hooks
-know it (``transformer.hooks``), without the batch:
+model with ``prompt``, ``n_given``, ``start_id`` and ``roles``; of an encoder alone with ``fills``),
+the type that the model computed in, and the largest difference between the log-probabilities of the
+decode and of its replay. Every other array is float32, or bool for masks, and has the name by which
+hooks know it (``transformer.hooks``), without the batch:
 
 * ``decoder.0.cross_attention.query``, ``.key``, ``.value``, ``.heads``: (heads, length, d_head),
   after rotation if any, keys and values once for each group of heads that shares them;
@@ -107,7 +107,7 @@ def save_trace(translation: Translation, target: File, model: Network | None = N
     meta = {
         "version": VERSION,
         "run": run_to_dict(translation),
-        "replay_error": max(replayed),
+        "replay_error": max(replayed, default=0.0),
         "dtype": str(trace.dtype).removeprefix("torch."),
     }
     try:
@@ -198,7 +198,9 @@ def _read(file: IO[bytes]) -> Translation:
         written = [(step.token, step.token_id) for step in run.steps]
         right = audited_tokens(run.interventions, run.source_tokens, written)
         checks.append(Check(TOKENS, float(not right), 0.0))
-    checks.append(Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype]))
+    replay_error = number(meta["replay_error"])
+    if run.steps or run.fills:
+        checks.append(Check(RECORDED, replay_error, LOG_PROB_LIMIT[dtype]))
     of_file = AuditReport(tuple(checks))
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:

@@ -3,7 +3,7 @@
 import re
 import sys
 import unicodedata
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
@@ -21,16 +21,24 @@ from transformer.text.words import (
     PAD,
     UNK,
     End,
+    Mask,
     Special,
+    is_cut_off,
     is_end,
     is_language,
     is_special,
     raw,
+    unknown_text,
 )
 
 MOST_TOKENS = 4_096
 MOST_ALTERNATIVES = 100
 _NO_UTF8 = re.compile("[\ud800-\udfff]")
+
+
+READ = "read"
+"""The method of a run that only reads."""
+CONTRADICT = "The file's tokens contradict each other."
 
 
 class TraceFileError(ValueError):
@@ -63,7 +71,7 @@ _LongText = Annotated[str, _text(200_000)]
 _Digest = Annotated[str, _text(64)]
 _Tokens = Annotated[tuple[_Token, ...], _list(MOST_TOKENS)]
 _Places = Annotated[tuple[_Whole, ...], _list(MOST_TOKENS)]
-_METHOD = re.compile(r"greedy|forced|beam-\d{1,3}|sample-\d{1,10}")
+_METHOD = re.compile(r"greedy|forced|read|beam-\d{1,3}|sample-\d{1,10}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -102,6 +110,10 @@ class _SpecialPlaces:
     target: _Places
     ends: _Places | None = None
     """Those of the target that end a text; None: those whose id the config names."""
+    source_ends: _Places | None = None
+    """Those of the source that end a text; None: the last place."""
+    fills: _Places = ()
+    """Ids of the special pieces among those that are predicted for masks."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +136,7 @@ class _RunRecord:
     n_given: _Whole = 0
     start_id: _Whole | None = None
     roles: _Tokens = ()
+    fills: Annotated[tuple[tuple[_Whole, _StepRecord], ...], _list(MOST_TOKENS)] = ()
     special: _SpecialPlaces | None = None
 
     def run(self) -> Translation:
@@ -150,6 +163,7 @@ class _RunRecord:
             n_given=min(self.n_given, len(steps)),
             start_id=self.start_id,
             roles=self.roles,
+            fills={position: fill.step() for position, fill in self.fills},
         )
 
 
@@ -184,8 +198,9 @@ _WRITTEN = ("prompt", "n_given", "start_id", "roles")
 
 def run_to_dict(run: Translation) -> dict[str, object]:
     """Everything about a run except its arrays, as JSON values."""
-    names = _FIELDS if run.source_tokens else (*_FIELDS, *_WRITTEN)
-    values = {name: getattr(run, name) for name in names}
+    values = {name: getattr(run, name) for name in _FIELDS}
+    if not run.source_tokens:
+        values |= {name: getattr(run, name) for name in _WRITTEN}
     special = {
         "source": _special_places(run.source_tokens),
         "target": _special_places(run.target_tokens),
@@ -193,6 +208,14 @@ def run_to_dict(run: Translation) -> dict[str, object]:
     ends = [place for place, token in enumerate(run.target_tokens) if is_end(token)]
     if ends != _ends_by_id(run):
         special["ends"] = ends
+    if not run.config.writes:
+        steps = run.fills.items()
+        values["fills"] = [(position, _step_to_dict(step)) for position, step in steps]
+        predicted = (best for step in run.fills.values() for best in step.alternatives)
+        ids = {best.token_id for best in predicted if is_special(best.token)}
+        special["fills"] = sorted(ids)
+        source = enumerate(run.source_tokens)
+        special["source_ends"] = [place for place, token in source if is_end(token)]
     return values | {
         "config": asdict(run.config),
         "interventions": to_json(run.interventions),
@@ -237,22 +260,25 @@ def run_from_dict(values: Any) -> Translation:
     target = run.target_tokens
     reads = run.decoder_input_tokens
     if bool(source) != ("encoder" in run.config.stacks) or run.roles[len(reads) :]:
-        raise TraceFileError("The file's tokens contradict each other.")
-    if not target or len(reads) != len(target) or reads[1:] != target[:-1]:
-        raise TraceFileError("The file's tokens contradict each other.")
+        raise TraceFileError(CONTRADICT)
+    if bool(target) != run.config.writes or len(reads) != len(target) or reads[1:] != target[:-1]:
+        raise TraceFileError(CONTRADICT)
+    _check_fills(run)
     if tuple(step.token for step in run.steps) != target:
         raise TraceFileError("The file's steps and its target tokens contradict each other.")
     try:
         changes = from_json(record.interventions)
         n_source = len(source) + sum(isinstance(change, DropSource) for change in changes)
-        forced = len(target) if run.method == "forced" else None
-        longest = max(run.config.max_positions, len(target))
+        forced = len(target) if run.method in ("forced", READ) else None
+        longest = 0
+        if run.config.writes:
+            longest = max(run.config.max_positions, len(target))
         check(changes, RunShape(run.config, n_source, len(source), longest, forced))
     except InterventionError as error:
         raise TraceFileError(f"The file's changes do not fit its run: {error}") from error
-    whole_source = not any(isinstance(change, DropSource | EditSource) for change in changes)
+    edited = any(isinstance(change, DropSource | EditSource) for change in changes)
     written = _written(run, record.special)
-    if not _spell(written, run.text) or (whole_source and not _spell(source, run.source_text)):
+    if not _spell(written, run.text) or not (edited or _spells_source(run, record.special)):
         raise TraceFileError("The file's texts and their tokens contradict each other.")
     return _flagged(replace(run, interventions=changes), record.special)
 
@@ -260,12 +286,53 @@ def run_from_dict(values: Any) -> Translation:
 def _written(run: Translation, places: _SpecialPlaces | None) -> tuple[str, ...]:
     """The pieces that spell the text of a run: of a language model those from the first on that was
     read, without special ones, which may be spelled in any way."""
+    if not run.config.writes:
+        return _filled(run, places)
     if run.source_tokens:
         return run.target_tokens
     special = set() if places is None else set(places.target)
     pieces = [token for place, token in enumerate(run.target_tokens) if place not in special]
     first = () if run.config.starts_with_token else run.decoder_input_tokens[:1]
     return (*first, *pieces)
+
+
+def _filled(run: Translation, places: _SpecialPlaces | None) -> tuple[str, ...]:
+    """The pieces that spell the text with its masks filled, if there are any: ordinary ones."""
+    if not run.fills or places is None:
+        return ()
+    tokens = dict(enumerate(run.source_tokens))
+    for position in places.source:
+        tokens.pop(position, None)
+    for position, step in run.fills.items():
+        if step.token_id not in places.fills:
+            tokens[position] = step.token
+    ordered = [tokens[position] for position in sorted(tokens)]
+    return tuple(token for token in ordered if unknown_text(token) is None)
+
+
+def _spells_source(run: Translation, places: _SpecialPlaces | None) -> bool:
+    """Whether the source's pieces spell what was typed; an encoder alone has special ones around
+    a text and where they were typed, which it may repeat."""
+    if run.config.writes or places is None:
+        return _spell(run.source_tokens, run.source_text)
+    text = run.source_text
+    pieces = list[str]()
+    for position, token in enumerate(run.source_tokens):
+        if position in places.source:
+            text = text.replace(token, " ")
+        else:
+            pieces.append(token)
+    return _spell(pieces, text)
+
+
+def _check_fills(run: Translation) -> None:
+    """TraceFileError if a run that writes has fills, or one stands at no token."""
+    if run.config.writes or run.config.mask_id is None:
+        positions = range(0)
+    else:
+        positions = range(len(run.source_tokens))
+    if not all(position in positions for position in run.fills):
+        raise TraceFileError(CONTRADICT)
 
 
 def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
@@ -283,10 +350,14 @@ def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
     ends = set(_ends_by_id(run) if places is None or places.ends is None else places.ends)
     ids = _special_ids(run.config)
     ids |= {number for place, number in enumerate(run.target_ids) if place in of_target}
+    if places is not None:
+        ids |= set(places.fills)
     end_ids = {run.config.eos_id}
     end_ids |= {number for place, number in enumerate(run.target_ids) if place in ends}
 
     def flagged(alternative: Alternative) -> Alternative:
+        if alternative.token_id == run.config.mask_id:
+            return replace(alternative, token=Mask(alternative.token))
         if alternative.token_id in end_ids:
             return replace(alternative, token=End(alternative.token))
         if alternative.token_id in ids:
@@ -300,19 +371,46 @@ def _flagged(run: Translation, places: _SpecialPlaces | None) -> Translation:
     )
     return replace(
         run,
-        source_tokens=_special(run.source_tokens, of_source, _end_of_source(run)),
+        source_tokens=_special_source(run, of_source, places),
         target_tokens=tokens,
-        decoder_input_tokens=(_first(run), *tokens[:-1]),
+        decoder_input_tokens=_read_first(run, tokens),
         steps=steps,
+        fills={position: _flagged_fill(step, flagged) for position, step in run.fills.items()},
     )
 
 
-def _first(run: Translation) -> str:
-    """What the decoder read first: a start token, or a text's own first token."""
-    token = run.decoder_input_tokens[0]
-    if not run.config.starts_with_token:
-        return token
-    return End(token) if run.config.bos_id == run.config.eos_id else Special(token)
+def _flagged_fill(step: DecodeStep, flagged: Callable[[Alternative], Alternative]) -> DecodeStep:
+    """What is predicted for a mask, special pieces so."""
+    alternatives = tuple(map(flagged, step.alternatives))
+    token = step.token
+    if alternatives and alternatives[0].token_id == step.token_id:
+        token = alternatives[0].token
+    return replace(step, token=token, alternatives=alternatives)
+
+
+def _special_source(
+    run: Translation, of_source: Collection[int], places: _SpecialPlaces | None
+) -> tuple[str, ...]:
+    """The pieces of a source, special ones so: its ends, and its masks."""
+    ends = _end_of_source(run)
+    if places is not None and places.source_ends is not None:
+        ends = set(places.source_ends)
+    pieces = list(_special(run.source_tokens, of_source, ends))
+    for position in run.fills:
+        pieces[position] = Mask(pieces[position])
+    return tuple(pieces)
+
+
+def _read_first(run: Translation, tokens: tuple[str, ...]) -> tuple[str, ...]:
+    """What the decoder read: a start token, or a text's own first token, and what was written."""
+    if not run.decoder_input_tokens:
+        return ()
+    first = run.decoder_input_tokens[0]
+    if run.config.starts_with_token and run.config.bos_id == run.config.eos_id:
+        first = End(first)
+    elif run.config.starts_with_token:
+        first = Special(first)
+    return (first, *tokens[:-1])
 
 
 def _special_ids(config: ModelConfig) -> set[int]:
@@ -352,8 +450,8 @@ def _special(
 def _spell(pieces: Sequence[str], text: str) -> bool:
     """True if pieces have the letters and digits of a text; `<unk>` stands for any text.
 
-    Vocabularies differ in what they do to spaces, punctuation and forms of letters. A language may
-    be named in a text and be a piece of the output, or the other way round.
+    Vocabularies differ in what they do to spaces, punctuation, accents and forms of letters. A
+    language may be named in a text and be a piece of the output, or the other way round.
     """
     bare = [piece for piece in pieces if not is_language(piece)]
     unnamed = " ".join(word for word in text.split() if not is_language(word))
@@ -362,8 +460,8 @@ def _spell(pieces: Sequence[str], text: str) -> bool:
         spelled = b"".join(map(raw, textual)).decode("utf-8", "replace")
         if _letters(spelled) == _letters(words):
             return True
-    return UNK in pieces
+    return UNK in pieces or any(map(is_cut_off, pieces))
 
 
 def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKD", text.casefold())))

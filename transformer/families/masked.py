@@ -75,10 +75,15 @@ class FramedPieces(TypedPieces):
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         before = ""
         last = -1
-        for number, piece, begin, end in super().split(text):
-            if number == self.unknown:
+        read = self.tokenizer.encode(text)
+        for number, token, (begin, end) in zip(read.ids, read.tokens, read.offsets, strict=True):
+            piece = self.pieces[number]
+            if number == self.unknown and begin == last:  # within what one character became
+                piece = token
+                end = begin
+            elif number == self.unknown:
                 piece = text[begin:end].strip()
-                if before != SPACE and begin != last and self._begins_word(text, begin):
+                if before != SPACE and self._begins_word(text, begin):
                     piece = SPACE + piece
             yield number, piece, begin, end
             before = piece

@@ -268,7 +268,8 @@ def patch(
     """
     try:
         text = getattr(from_run, "prompt", None) or from_run.source_text
-        target = from_run.target_ids
+        # a run without an output, of an encoder alone, has none to repeat
+        target = from_run.target_ids or None
         changes = from_run.interventions
     except AttributeError as error:
         raise InterventionError(

@@ -113,6 +113,12 @@ def unknown_piece(text: str) -> str:
     return f"<unk:{text if len(text) <= _LONGEST_UNKNOWN else text[:_LONGEST_UNKNOWN] + '…'}>"
 
 
+def is_cut_off(piece: str) -> bool:
+    """True if a piece is named by the beginning of the text for which there is none."""
+    text = unknown_text(piece)
+    return text is not None and len(text) > _LONGEST_UNKNOWN
+
+
 @lru_cache(4096)
 def unknown_text(piece: str) -> str | None:
     """The text for which a model has no piece, by the name of what stands for it; None for other
