@@ -5,15 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-from transformer.commands.models import Json
+from transformer.commands.models import BUNDLED, Json
 from transformer.families.registry import format_of, is_model
 from transformer.hub.files import cached_models, size
 from transformer.hub.machine import kept_models
 from transformer.storage.description import parameter_count
 from transformer.storage.memory import free_bytes, needed_bytes
 
-BUNDLED = Path(__file__).resolve().parents[2] / "assets" / "models"
-"""The models that come with a clone of this project."""
 _WEIGHTS = (".safetensors", ".bin", ".gguf")
 _DEEPEST = 2
 """Folders within a folder that are looked through."""

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from transformer.devices import AUTO, LARGE, VARIABLE, choose_device
@@ -17,6 +18,10 @@ from transformer.translator import (
     load_translator,
 )
 
+BUNDLED = Path(__file__).resolve().parents[2] / "assets" / "models"
+"""The models that come with a clone of this project."""
+ENCODERS = BUNDLED / "encoder"
+"""Those of them that are encoders alone."""
 Json = dict[str, Any]
 Device = Annotated[
     str,
@@ -86,11 +91,17 @@ class ModelOptions(LanguageModelOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderOptions(ModelOptions):
-    """The encoder alone that a command opens."""
+    """The encoder alone that a command opens: the one that comes with this project, if none is
+    named."""
+
+    model: Annotated[str, "DIR", "directory, or owner/model on the Hub; else the bundled one"] = ""
 
     def load(self) -> Translator:
-        """The model."""
-        return load_encoder(self.model, self.device, self.revision, self.dtype)
+        """The model; ValueError if none is named, and none is bundled."""
+        path = self.model or next(map(str, sorted(ENCODERS.glob("*/"))), "")
+        if not path:
+            raise ValueError("No encoder alone comes with this installation; name one by --model.")
+        return load_encoder(path, self.device, self.revision, self.dtype)
 
 
 @dataclass(frozen=True, kw_only=True)

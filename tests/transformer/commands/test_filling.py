@@ -9,6 +9,7 @@ from encoder_models import write_encoder
 from programs import main
 
 from transformer import load_encoder
+from transformer.commands import models
 
 Capsys = pytest.CaptureFixture[str]
 TEXT = "the [MASK] house and two [MASK]"
@@ -50,6 +51,17 @@ def test_masks_are_filled_with_the_best_tokens_and_their_probabilities(
         tokens = [entry.rsplit(" ", 1) for entry in line.strip().split(", ")]
         assert len(tokens) == 3
         assert float(tokens[0][1]) == pytest.approx(math.exp(step.log_prob), abs=1e-3)
+
+
+def test_without_a_model_the_bundled_one_fills_if_there_is_one(
+    folder: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(models, "ENCODERS", folder)
+    (out, _) = done(capsys, "fill", TEXT)
+    assert out.startswith(load_encoder(folder / "bert", "cpu").fill(TEXT).text)
+    monkeypatch.setattr(models, "ENCODERS", tmp_path)
+    (_, err) = done(capsys, "fill", TEXT, status=2)
+    assert "name one by --model" in err
 
 
 REFUSED = {

@@ -19,6 +19,7 @@ from encoder_models import (
     write_encoder,
 )
 from refusals import refused
+from safetensors.torch import load_file
 
 from transformer import (
     Capture,
@@ -27,6 +28,8 @@ from transformer import (
     load_language_model,
     load_translator,
 )
+from transformer.families.alone import FIELDS
+from transformer.families.distilbert import FIELDS as DISTIL_FIELDS
 from transformer.families.encoder import EncoderFamily
 from transformer.families.registry import ENCODERS, family_of
 from transformer.reader import InputError
@@ -175,6 +178,8 @@ NASTY = (
     "🏳️‍🌈 👨‍👩‍👧 e\u0301\u0327",
     "the_old.house/two\\dogs@near#river",
     "٣ ४ Ⅷ ①",
+    "The language codes are en_US, pt_BR and zh_CN. The flag <s> is gone.",
+    "猫が寝ている 。",
 )
 
 
@@ -295,6 +300,28 @@ def test_files_of_every_spelling_are_one_model(
     rewritten(directory, spelling)
     assert torch.equal(logits_of(directory), before)
     assert load_encoder(directory, "cpu").notes == ()
+
+
+def test_an_old_file_of_pytorch_s_opens(tmp_path: Path) -> None:
+    directory = write_encoder(tmp_path, "BERT")
+    before = logits_of(directory)
+    path = directory / "model.safetensors"
+    torch.save(old_norms(load_file(path)), directory / "pytorch_model.bin")
+    path.unlink()
+    assert torch.equal(logits_of(directory), before)
+
+
+@pytest.mark.parametrize("kind", ["Bert", "Roberta", "XLMRoberta", "DistilBert", "Electra"])
+def test_entries_that_a_config_leaves_out_are_the_reference_s_defaults(
+    kind: str, tmp_path: Path
+) -> None:
+    import transformers
+
+    values = getattr(transformers, f"{kind}Config")().to_dict() | {"embedding_size": 256}
+    family = next(family for family in ENCODERS if values["model_type"] in family.types)
+    sizes = {*FIELDS.values(), *DISTIL_FIELDS.values(), "model_type", "embedding_size"}
+    least = {name: value for name, value in values.items() if name in sizes}
+    assert family.config(least, tmp_path) == family.config(values, tmp_path)
 
 
 def test_an_output_of_its_own_is_the_one_that_predicts(tmp_path: Path) -> None:
