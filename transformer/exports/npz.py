@@ -195,12 +195,10 @@ def _read(file: IO[bytes]) -> Translation:
     dtype = {"float32": torch.float32, "bfloat16": torch.bfloat16}[meta["dtype"]]
     checks = list[Check]()
     if run.interventions:
-        written = [(step.token, step.token_id) for step in run.steps]
-        right = audited_tokens(run.interventions, run.source_tokens, written)
-        checks.append(Check(TOKENS, float(not right), 0.0))
-    replay_error = number(meta["replay_error"])
+        checks.append(_changed_tokens(run))
+    recorded = Check(RECORDED, number(meta["replay_error"]), LOG_PROB_LIMIT[dtype])
     if run.steps or run.fills:
-        checks.append(Check(RECORDED, replay_error, LOG_PROB_LIMIT[dtype]))
+        checks.append(recorded)
     of_file = AuditReport(tuple(checks))
 
     def auditor(trace: AttentionTrace, places: tuple[Place, ...]) -> AuditReport:
@@ -211,6 +209,13 @@ def _read(file: IO[bytes]) -> Translation:
     )
     notes = tuple(dict.fromkeys((*run.notes, NOTE)))
     return replace(run, notes=notes, attention=trace)
+
+
+def _changed_tokens(run: Translation) -> Check:
+    """Whether the tokens that a run's changes name are what they must be."""
+    written = [(step.token, step.token_id) for step in run.steps]
+    right = audited_tokens(run.interventions, run.source_tokens, written)
+    return Check(TOKENS, float(not right), 0.0)
 
 
 def _tensors(run: Translation, arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, Tensor]:

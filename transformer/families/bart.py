@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from transformer.config import TransformerConfig
 from transformer.families.family import Family, Json, config_of, every_part
@@ -86,7 +85,7 @@ def names(config: TransformerConfig) -> dict[str, str]:
     return ours
 
 
-FIELDS: dict[str, tuple[str, Any]] = {
+FIELDS: dict[str, tuple[str, object]] = {
     "vocab_size": ("vocab_size", 50_265),
     "scaled_embeddings": ("scale_embedding", False),
 }

@@ -51,7 +51,7 @@ class Family:
     prefix: str = "model."
 
 
-FIELDS: dict[str, tuple[str, Any]] = {
+FIELDS: dict[str, tuple[str, object]] = {
     "d_model": ("d_model", 1024),
     "d_ff": ("encoder_ffn_dim", 4096),
     "decoder_d_ff": ("decoder_ffn_dim", 4096),
@@ -71,7 +71,8 @@ def config_of(
     values: Json,
     path: Path,
     *,
-    fields: Mapping[str, tuple[str, Any]],  # our field → theirs and its default, besides ``FIELDS``
+    # our field → theirs and its default, besides ``FIELDS``
+    fields: Mapping[str, tuple[str, object]],
     required: Mapping[str, object],  # entries whose other values would mean another architecture
     activation: str,  # the default
     choices: Json,  # what all of the family have in common
@@ -115,7 +116,7 @@ def row_of(table: Mapping[str, Row], value: object, what: str, path: Path) -> Ro
     return table[value]
 
 
-def taken(values: Json, fields: Mapping[str, tuple[str, Any]]) -> Json:
+def taken(values: Json, fields: Mapping[str, tuple[str, object]]) -> Json:
     """Our fields, each from its entry, or the reference's default; a list of one id is that id."""
     ours = {field: values.get(name, default) for field, (name, default) in fields.items()}
     return {
