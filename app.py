@@ -7,16 +7,16 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import formula, seen
-from explorer.app.maps import display
-from explorer.app.maps.explorer import Later, Scene, Strips, explorer, offered
+from explorer.app.maps import display, filling
+from explorer.app.maps.explorer import Later, Scene, Strips, continue_with, explorer, offered
 from explorer.app.maps.looking import Looks
 from explorer.app.maps.run_export import run_export
 from explorer.app.server.view import View
 from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
-from explorer.linked.view.home import LARGEST, Layout, home, next_feed
-from explorer.linked.view.wire import Feed
+from explorer.linked.view.home import LARGEST, Layout, fills_feed, home, next_feed
+from explorer.linked.view.wire import Feed, RaceFeed
 
 _READING = (
     "A row is a query, a column is a key. The fuller the colour, the larger the weight, from 0 to "
@@ -48,17 +48,23 @@ def _layout(opened: View) -> Layout:
     return replace(layout, plots=(*layout.plots, WALL))
 
 
+def _candidates(opened: View) -> RaceFeed:
+    """The candidates for the next token of each step; without steps, for each word if masked."""
+    run = opened.translation
+    if run.steps:
+        return next_feed(opened.key, run, str(opened.run_key.drawing), offered(opened))
+    return fills_feed(opened.key, run, filling.fills(opened), filling.offered(opened))
+
+
 def show(opened: View) -> None:
     """Draws the linked view of a sentence."""
     layout = _layout(opened)
     has_wall = WALL in layout.plots
 
     def feeds(now: State, looks: Looks) -> dict[str, Feed]:
-        drawing = str(opened.run_key.drawing)
-        run = opened.translation
         drawn = dict[str, Feed]()
         if "next" in layout.plots:
-            drawn["next"] = next_feed(opened.key, run, drawing, offered(opened))
+            drawn["next"] = _candidates(opened)
         if has_wall:
             drawn |= _wall().feeds(looks[opened.kinds[0]], now)
         return drawn
@@ -67,6 +73,8 @@ def show(opened: View) -> None:
         if has_wall:
             _wall().controls(looks[opened.kinds[0]], now)
         with st.container(horizontal=True, vertical_alignment="center", key="under-home"):
+            if opened.source.fills and opened.source.has_model:
+                display.mask(opened, now)
             display.popover(opened.kinds, now)
             display.measure(opened, now)
             display.shares(opened, now)
@@ -87,6 +95,8 @@ def show(opened: View) -> None:
         largest=LARGEST,
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
         later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),
+        follows=opened.source.fills,
+        go_on=continue_with if opened.translation.steps else filling.fill_word,
     )
     explorer(scene)
     with room:

@@ -21,6 +21,6 @@ def show(opened: View) -> None:
     sections.draw("beam_search", _SECTIONS, now, opened, now)
 
 
-opened = open_sentence_page("beam_search", way=None)
+opened = open_sentence_page("beam_search", way=None, writes=True)
 if opened is not None:
     show_with_model(opened, show)

@@ -17,8 +17,8 @@ with for_pytorch("explanation"):
     from explorer import lenses
     from explorer.app.address import State, session
     from explorer.app.controls import inform, panel, part, pickers, plain, say, word
-    from explorer.app.maps import measures
-    from explorer.app.maps.looking import cells_of
+    from explorer.app.maps import display, measures
+    from explorer.app.maps.looking import cells_of, lacking
     from explorer.app.server.view import View
     from explorer.app.shell import menu, waiting
     from explorer.figures.base import captions, labels
@@ -27,6 +27,7 @@ with for_pytorch("explanation"):
     from explorer.lenses.heads.roles import SENTENCES
     from explorer.lenses.measures.attribution import Shares
     from explorer.lenses.measures.stream import Carried
+    from explorer.linked.view.strips import positions_of
     from transformer.config import AttentionKind
     from transformer.run import Alternative, DecodeStep
     from transformer.storage.description import SURVEY_FILE, measured
@@ -54,6 +55,13 @@ READ = {
         hidden="All pieces of a source word are hidden (their scores are −∞) from every head of "
         f"cross-attention, and {_AGAIN} the encoder wrote for its neighbours.",
         through="all heads of cross-attention add through the token on the direct path",
+    ),
+    "encoder": ReadWords(
+        word="other word",
+        position="position",
+        hidden="All pieces of a word are hidden (their scores are −∞) from every head of the encoder, "
+        f"at all tokens, and {_AGAIN} its own token holds.",
+        through="all heads add on the direct path by reading the token",
     ),
     "decoder": ReadWords(
         word="earlier word",
@@ -126,7 +134,12 @@ def show(opened: View) -> None:
         pickers.kind_picker(kind, opened.kinds)
         pickers.head_picker(kind, getattr(now, kind), opened.source)
         pickers.row_picker(opened, kind, cells_of(opened, now)[kind][0])
-    step = min(now.step or 0, len(opened.translation.steps) - 1)
+    step = opened.predicted_at(session.cursor())
+    if step is None:
+        inform(plain(lacking(opened, "effect") or ""))
+        if opened.source.fills:
+            display.mask(opened, now)
+        return
     longest = max(len(opened.translation.source_tokens), len(opened.translation.target_tokens))
     if longest > measures.MOST_TOKENS:
         raise lenses.UnmeasuredError(
@@ -174,16 +187,22 @@ def rows_panel(
 def answer(opened: View, step: int) -> None:
     run = opened.translation
     kind = opened.kinds[-1]
-    words = lenses.key_words(run, kind)
-    if run.config.sites[AttentionKind(kind)].causal:
+    every = lenses.key_words(run, kind)
+    words = every
+    site = run.config.sites[AttentionKind(kind)]
+    if site.causal:
         # those that the step has read, without the one that asks: it cannot be hidden from itself
-        words = tuple(word for word in words if word.stop <= step)
-    token = captions.quote(run.target_tokens[step])
+        words = tuple(word for word in every if word.stop <= step)
+    elif site.own_keys:
+        words = tuple(word for word in every if step not in word.indices)
+    token = captions.quote(run.predictions[step].token)
     if not words:
         say(f"Nothing stands before “{plain(token)}” that could be taken away.")
         return
     with waiting.progress("Running the model again without each word") as tell:
-        effects = measures.of_run(opened, lenses.word_effect, kind, tell=tell)[step][: len(words)]
+        of_tokens = measures.of_run(opened, lenses.word_effect, kind, tell=tell)
+    of_words = of_tokens[list(run.predictions).index(step)]
+    effects = np.array([of_words[every.index(word)] for word in words], np.float32)
     names = labels.names(tuple(word.text for word in words))
     read = READ[kind]
     say(rests_on(names, effects, token, read.word))
@@ -234,7 +253,7 @@ def one_row(opened: View, now: State, kind: str, step: int) -> None:
     seen = int(run.mask(kind, *head)[row].sum())
     carried: Carried = measures.of_run(opened, lenses.carried, kind, *head)
     sides = run.labels(kind)
-    token = captions.quote(run.target_tokens[step if kind == "encoder" else row])
+    token = captions.quote(run.predictions[step if kind == "encoder" else row].token)
     columns = labels.names(sides.keys)
     say(
         differ(
@@ -302,7 +321,7 @@ def differ(
 
 def reasons(opened: View, now: State, step: int) -> None:
     """The difference of two logits, by what wrote it and by source position."""
-    written = opened.translation.steps[step]
+    written = opened.translation.predictions[step]
     rival = chosen_rival(now, written)
     if rival is None:
         inform("No other token was recorded at this step.")
@@ -312,8 +331,10 @@ def reasons(opened: View, now: State, step: int) -> None:
     place = step, written.token_id, rival.token_id
     parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *place)
     by_key = measures.of_run(opened, lenses.by_key, *place)
+    names = positions_of(opened.translation)
+    noun = names["step"] if opened.translation.steps else names["source"]
     pair = (
-        f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”) at step "
+        f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”) at {noun} "
         f"{labels.count(step)}"
     )
     st.markdown(spoken(written, rival, parts))

@@ -153,7 +153,9 @@ def batch(opened: View) -> None:
     entries = per_run.batch(opened.source, tuple(lines))
     at = min(values.member or 0, len(entries) - 1)
     kind = now.kind if now.kind in opened.kinds else leakiest(opened, entries[at])
-    mask = np.stack([entry.mask("cross", 0, 0)[0] for entry in entries])
+    sites = opened.translation.config.sites.values()
+    *_, reads_source = (site.kind for site in sites if site.key_side == "encoder")
+    mask = np.stack([entry.mask(reads_source, 0, 0)[0] for entry in entries])
     padding = int((~mask).sum())
     sentences = f"{labels.counted(len(entries), 'sentence')} × {mask.shape[1]} tokens"
     panel(

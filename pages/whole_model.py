@@ -16,7 +16,7 @@ with for_pytorch("whole_model"):
     from explorer.app.address.page_values import PARTS
     from explorer.app.controls import inform, panel, pickers, plain
     from explorer.app.maps.explorer import Scene, explorer
-    from explorer.app.maps.looking import Looks
+    from explorer.app.maps.looking import Looks, lacking
     from explorer.app.sections.whole_model import parts as part_of_model
     from explorer.app.sections.whole_model.diagram import (
         PLACES,
@@ -35,20 +35,12 @@ with for_pytorch("whole_model"):
     from explorer.figures.base import captions, labels
     from explorer.figures.pages.anatomy import diagram, lens, stream
     from explorer.lenses.inside.parts import logit_lens, stream_norms
-    from explorer.linked.view.home import Layout
+    from explorer.linked.view.home import home
     from transformer.audit import merged
     from transformer.model import count_parameters
     from transformer.run import Translation
     from transformer.storage.card import Header, Score, paragraph, scores
 
-LAYOUT = Layout(
-    view="anatomy",
-    style="page",
-    strips=("source", "target"),
-    plots=(),
-    focus="cross",
-    cursor="step",
-)
 SEEING = (
     "The model that runs, drawn from its configuration, with the numbers of this sentence. The "
     "encoder's parts show the source token at the cursor, the decoder's the decode step. Purple "
@@ -82,7 +74,8 @@ def show(opened: View) -> None:
         residual_stream(at)
         logit_lenses(at)
 
-    explorer(Scene(LAYOUT, opened, opened.kinds[-1:], below=below, follows=True))
+    layout = replace(home(opened.translation), view="anatomy", style="page", plots=())
+    explorer(Scene(layout, opened, opened.kinds[-1:], below=below, follows=True))
     paper_table(opened)
 
 
@@ -182,9 +175,8 @@ def residual_stream(at: Inspected) -> None:
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
     left.markdown(
-        "##### The residual stream\n\nEvery sub-layer adds to the same vector. In the decoder, its "
-        "length "
-        f"goes from {lengths[0]:.1f} to {lengths[-1]:.1f}. {why}"
+        "##### The residual stream\n\nEvery sub-layer adds to the same vector. In the "
+        f"{[*at.places][-1]}, its length goes from {lengths[0]:.1f} to {lengths[-1]:.1f}. {why}"
     )
     panel(
         "anatomy-stream",
@@ -198,10 +190,22 @@ def residual_stream(at: Inspected) -> None:
     )
 
 
+LENSES = {
+    True: "What would come next if the decoder ended here?",
+    False: "What would stand in the place of the mask if the encoder ended here?",
+}
+"""What the logit lens asks, by whether the model writes an output."""
+
+
 def logit_lenses(at: Inspected) -> None:
     run = at.run
-    written = at.run.steps[at.step]
-    rows, checks = logit_lens(at.model.model, run, at.step, 4)
+    place = at.predicted
+    if place is None:
+        st.divider()
+        st.caption(plain(f"##### Logit lens\n\n{lacking(at.opened, 'effect')}"))
+        return
+    written = run.predictions[place]
+    rows, checks = logit_lens(at.model.model, run, place, 4)
     names = ["input", *(f"after layer {row.layers}" for row in rows[1:])]
     settled = next(
         (name for i, name in enumerate(names) if all(row.rank == 1 for row in rows[i:])), None
@@ -216,12 +220,12 @@ def logit_lenses(at: Inspected) -> None:
     st.divider()
     left, right = st.columns(SHARES, gap="medium")
     left.markdown(
-        f"##### Logit lens\n\nWhat would come next if the decoder ended here? {applied} are "
+        f"##### Logit lens\n\n{LENSES[run.config.writes]} {applied} are "
         "applied to each "
         "layer's stream. **Only the top row is the model's own distribution**: the other layers "
         "were never "
         "trained to be read in this way. Beside each row stands the rank of "
-        f"“{plain(captions.quote(written.token))}”, the token that was written.{stays}"
+        f"“{plain(captions.quote(written.token))}”, the token that the model found.{stays}"
     )
     panel(
         "anatomy-lens",
@@ -235,8 +239,8 @@ def logit_lenses(at: Inspected) -> None:
             ),
             chosen=[f"rank {row.rank:,}" for row in rows],
         ),
-        "Logit lens · most probable tokens read off after each layer, best first · step "
-        f"{labels.count(at.step)} · {named(run)}",
+        "Logit lens · most probable tokens read off after each layer, best first · "
+        f"{PLACES[run.config.cursor_side]} {labels.count(place)} · {named(run)}",
         alt=f"Logit lens: most probable tokens after each of {len(rows) - 1} layers",
         place=right,
         audit=audit,

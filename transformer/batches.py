@@ -8,13 +8,13 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from transformer.decoding import MOST_LOGITS, AnyModel, Hypothesis, finish, numbers
+from transformer.decoding import MOST_LOGITS, AnyModel, Hypothesis, finish, numbers, pad
 from transformer.hooks import Capture
 from transformer.reader import READS_ONLY, InputError, Reader
 from transformer.requests import Request, begin
 from transformer.run import Translation
 from transformer.text.pairs import SentencePair
-from transformer.trace import TokenTrace
+from transformer.trace import TokenTrace, hooks_of
 from transformer.training.distributed import ALONE, Workers
 from transformer.translator import Translator
 
@@ -178,6 +178,8 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
 
     InputError if a text is empty or too long, or the texts ask for several languages.
     """
+    if not translator.config.writes:
+        return _read_batch(translator, [Request(translator, text) for text in texts])
     requests = _requests(translator, texts, beam_size=1)
     if len({request.rules for request in requests}) > 1:
         raise InputError(
@@ -201,6 +203,22 @@ def run_batch(translator: Translator, texts: Sequence[str]) -> tuple[Translation
     return tuple(runs)
 
 
+@torch.inference_mode()
+def _read_batch(translator: Translator, requests: Sequence[Request]) -> tuple[Translation, ...]:
+    """The runs of texts that an encoder alone reads in one padded batch."""
+    if not requests:
+        return ()
+    config = translator.config
+    ids = pad([request.source_ids for request in requests], config.pad_id).to(translator.device)
+    hooks = hooks_of(config, Capture())
+    features = translator.model.read({"encoder": ids}, hooks)
+    lengths = {"encoder": ids.shape[1]}
+    return tuple(
+        _padded(request.read((features[row], hooks), row), translator, lengths)
+        for row, request in enumerate(requests)
+    )
+
+
 def _padded(run: Translation, reader: Reader, lengths: Mapping[str, int]) -> Translation:
     """A run of a batch whose tokens are filled up to the lengths of the batch, by what was read."""
     pad_id = run.config.pad_id
@@ -209,10 +227,11 @@ def _padded(run: Translation, reader: Reader, lengths: Mapping[str, int]) -> Tra
         padding = [pad_id] * (lengths[read] - len(trace.ids))
         pieces = reader.pieces(padding, "source" if read == "encoder" else "target")
         tokens[read] = replace(trace, ids=(*trace.ids, *padding), pieces=(*trace.pieces, *pieces))
+    read_pieces = {read: trace.pieces for read, trace in tokens.items()}
     return replace(
         run,
         attention=replace(run.trace, tokens=tokens),
-        source_tokens=tokens["encoder"].pieces,
-        decoder_input_tokens=tokens["decoder"].pieces,
-        target_tokens=tokens["written"].pieces,
+        source_tokens=read_pieces["encoder"],
+        decoder_input_tokens=read_pieces.get("decoder", ()),
+        target_tokens=read_pieces.get("written", ()),
     )

@@ -70,6 +70,17 @@ class MaskedText:
         """By position, the predictions of an output (source, d_model) for the masks of the text."""
         return {position: self.fill(features, position, hooks) for position in self.masked}
 
+    @torch.inference_mode()
+    def distributions(self) -> Tensor:
+        """(masks, pieces) log-probabilities in the place of each masked token, by a new pass."""
+        hooks = hooks_of(self.reader.config, None, self.changes, self.functions)
+        features = self.features([self.token_ids], hooks)
+        rows = [
+            self.model.logits(features[:, place : place + 1], hooks, place)[0]
+            for place in self.masked
+        ]
+        return torch.cat(rows).float().log_softmax(-1) if rows else features.new_zeros((0, 0))
+
     def predicted(self, positions: Iterable[int]) -> dict[int, DecodeStep]:
         """By position, what is predicted of a token if that one were masked, too.
 

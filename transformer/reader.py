@@ -1,9 +1,10 @@
 """What reads a text for a model, and names what it writes: its vocabulary, its own rules, its
 notes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,11 +18,14 @@ from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
 from transformer.text.words import UNK, End, Mask, unknown_text
 
+T = TypeVar("T")
 Tokens = str | Sequence[int] | Sequence[str]
 """A text, or all of its tokens as ids or pieces."""
 SourceToken = tuple[int, str]
 """Id and piece of a token."""
 MAX_SOURCE_TOKENS = 1024
+TYPED_MASK = "[MASK]"
+"""How a hidden word may be typed, whatever the vocabulary calls its mask."""
 READS_ONLY = "This model is an encoder alone, which writes no output."
 
 
@@ -81,6 +85,7 @@ class Reader:
         """
         if not isinstance(text, str):
             raise TypeError(f"The text is {type(text).__name__}; it must be a string.")
+        text = self._with_masks(text)
         written = self.continues or side == "target"
         if written:
             cut = self.tokenizer.target.cut(text)
@@ -103,20 +108,44 @@ class Reader:
             raise InputError(f"The {name} has {n_tokens:,} tokens; shorten it to at most {most:,}.")
         return cut
 
+    def around(self, text: str, start: int, stop: int) -> tuple[str, str]:
+        """What stands before and after some tokens of a source, special ones counted; raises as
+        ``cut``."""
+        clean = self.cut(text).clean.text
+        spans = list(self._framed(self._spans(clean), (0, 0), (len(clean), len(clean))))
+        begin = spans[start][0]
+        end = spans[stop - 1][1]
+        return clean[:begin], clean[end:]
+
+    def words_of(self, text: str) -> tuple[int, ...]:
+        """The word of the typed text that each token of a source stands in, from 0, special tokens
+        counted; −1 for one that stands for no text. Raises as ``cut``."""
+        cut = self.cut(text)
+        return tuple(self._framed(zip(cut.ids, cut.words, strict=True), -1, -1))
+
+    def _spans(self, clean: str) -> Iterator[tuple[int, tuple[int, int]]]:
+        """The id of each piece of a clean text, and where it begins and ends."""
+        for number, _, begin, end in self.tokenizer.source.split(clean):
+            yield number, (begin, end)
+
     def framed(self, cut: TokenizedText) -> tuple[SourceToken, ...]:
         """The tokens of a source as its encoder reads them, special ones included: with an end, and
         before an encoder alone with a start, too."""
-        tokens = list(zip(cut.ids, self._special_named(cut), strict=True))
-        (start, end) = self.pieces([self.config.bos_id, self.config.eos_id], "source")
-        last = (self.config.eos_id, end)
-        if not isinstance(self.config, EncoderConfig):
-            return (*tokens, last)
-        framed = [(self.config.bos_id, start)]
-        for token in tokens:
-            framed.append(token)
-            if token[0] == last[0]:
-                framed += [token] * (self.config.n_separators - 1)
-        return (*framed, last)
+        ids = (self.config.bos_id, self.config.eos_id)
+        first, last = zip(ids, self.pieces(ids, "source"), strict=True)
+        tokens = zip(cut.ids, self._special_named(cut), strict=True)
+        return tuple(self._framed(((token[0], token) for token in tokens), first, last))
+
+    def _framed(self, tokens: Iterable[tuple[int, T]], first: T, last: T) -> Iterator[T]:
+        """What stands for each token of a source, given with its id, and for those around it."""
+        encoder = self.config if isinstance(self.config, EncoderConfig) else None
+        if encoder is not None:
+            yield first
+        for number, token in tokens:
+            yield token
+            if encoder is not None and number == encoder.eos_id:
+                yield from [token] * (encoder.n_separators - 1)
+        yield last
 
     def _special_named(self, cut: TokenizedText) -> tuple[str, ...]:
         """The pieces of a source, those that the model knows by id named so; an unknown piece keeps
@@ -126,6 +155,13 @@ class Reader:
             piece if unknown_text(piece) is not None else name
             for piece, name in zip(cut.pieces, named, strict=True)
         )
+
+    def _with_masks(self, text: str) -> str:
+        """A text whose masks are spelled as the vocabulary spells them; ``[MASK]`` is for any."""
+        if self.config.mask_id is None:
+            return text
+        (mask,) = self.pieces([self.config.mask_id], "source")
+        return text.replace(TYPED_MASK, str(mask))
 
     def _check_languages(self, cut: TokenizedText) -> int:
         """Number of pieces that name a language; InputError if a source lacks what the model

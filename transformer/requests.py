@@ -442,9 +442,12 @@ class Request:
         state, hooks = begin([self], capture)
         return state.forced([ids], hooks)[0], hooks
 
-    def read(self) -> Translation:
-        """The run of an encoder alone: one pass over its text."""
-        hooks = hooks_of(self.config, self.capture, self.changes, self.functions)
+    def read(
+        self,
+        passed: tuple[Tensor, Hooks | None] | None = None,  # (source, d_model), and who looked
+        row: int = 0,  # of the batch of that pass
+    ) -> Translation:
+        """The run of an encoder alone: one pass over its text, or one that was made."""
         text = MaskedText(
             reader=self.reader,
             model=self.model,
@@ -453,7 +456,7 @@ class Request:
             changes=self.changes,
             functions=self.functions,
         )
-        (features,) = text.features([self.source_ids], hooks)
+        features, hooks = passed or self._passed_once(text)
         predicts = self.config.mask_id is not None
         fills = dict[int, DecodeStep]()
         if predicts:
@@ -465,7 +468,8 @@ class Request:
                 hooks,
                 self.config,
                 self._auditor(text, fills),
-                changes=self.changes,
+                row,
+                self.changes,
                 tokens={"encoder": TokenTrace(self.source_ids, self.source_tokens, self.text)},
                 functions=tuple(self.functions),
             )
@@ -484,9 +488,16 @@ class Request:
             attention=trace,
             interventions=self.values,
             functions=tuple(self.functions),
+            distributions=(lambda: text.distributions()) if predicts else None,
             fills=fills,
             predict=text.predicted if predicts else None,
         )
+
+    def _passed_once(self, text: MaskedText) -> tuple[Tensor, Hooks | None]:
+        """(source, d_model) the encoder's output, and who looked."""
+        hooks = hooks_of(self.config, self.capture, self.changes, self.functions)
+        (features,) = text.features([self.source_ids], hooks)
+        return features, hooks
 
     def _auditor(self, text: MaskedText, fills: Mapping[int, DecodeStep]) -> Auditor:
         """The checks of a text that was read, with the log-probabilities at its masks."""

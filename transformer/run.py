@@ -93,7 +93,8 @@ class Translation:
         str, ...
     ] = ()  # names at which a user's functions changed the run, which nobody repeats
     # runs source and output through the model once more, with the same changes, and returns
-    # (target, pieces) log-probabilities; None if the run was opened from a file
+    # (target, pieces) log-probabilities, or (masks, pieces) of an encoder alone; None if the run was
+    # opened from a file
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
     # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)
@@ -121,6 +122,12 @@ class Translation:
     def surprisals(self) -> tuple[float, ...]:
         """−log₂ p of each token given those before it, in bits (Hale 2001)."""
         return tuple(-value / math.log(2) for value in self.log_probs)
+
+    @property
+    def predictions(self) -> Mapping[int, DecodeStep]:
+        """What was predicted, by position on the cursor's side: at every step of the output, or in
+        an encoder alone for every masked token."""
+        return dict(enumerate(self.steps)) if self.config.writes else self.fills
 
     @property
     def target_ids(self) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from app_pages import run
+from app_pages import run, write_encoder
 from decoder_models import write_decoder
 from real_models import smollm2
 
@@ -17,6 +17,8 @@ MODELS = {
     "positions/rotary": "The cat is old.",
     "recurrent/additive": "The cat is old.",
     "language/lm-en": "Tom likes Mary. Mary likes",
+    "encoder/filler": "The [MASK] is old.",
+    "encoder/reader": "The cat is old.",
     "gpt2": "the old house",
     "llama": "the old house",
     "real.gguf": "The capital of France is",
@@ -43,6 +45,13 @@ OF_A_SOURCE = {
     *("pages/cross_attention.py/attention", "pages/cross_attention.py/alignment"),
 }
 """Where the attention to a source is shown, or that within it."""
+OF_AN_OUTPUT = {
+    *("pages/cross_attention.py/attention", "pages/cross_attention.py/alignment"),
+    *("pages/decoder_self_attention.py/decoded", "pages/decoder_self_attention.py/trained"),
+    *("pages/beam_search.py/beam", "pages/beam_search.py/sampling"),
+    *("pages/training.py/shown", "pages/training.py/lengths", "pages/training.py/loss"),
+}
+"""Where an output is shown, or what reads it."""
 LACKS = {
     "recurrent/additive": {
         *("pages/encoder_self_attention.py", "pages/inside_a_head.py", "pages/whole_model.py"),
@@ -51,6 +60,8 @@ LACKS = {
         *("pages/masks.py/alone", "pages/masks.py/batch"),
         *("pages/training.py/shown", "pages/training.py/lengths"),
     },
+    "encoder/filler": OF_AN_OUTPUT,
+    "encoder/reader": OF_AN_OUTPUT,
     "language/lm-en": OF_A_SOURCE,
     "gpt2": OF_A_SOURCE,
     "llama": OF_A_SOURCE,
@@ -79,6 +90,8 @@ def models(app_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("door")
     for name, kind in MADE.items():
         write_decoder(folder / name, kind)
+    write_encoder(folder / "encoder" / "filler", fills=True)
+    write_encoder(folder / "encoder" / "reader", fills=False)
     return folder
 
 

@@ -364,9 +364,10 @@ def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pyt
 def test_what_a_change_did_is_said_in_one_line():
     def made(*steps: tuple[str, int, float]) -> SimpleNamespace:
         names = ("token", "token_id", "log_prob")
+        made = [SimpleNamespace(**dict(zip(names, step, strict=True))) for step in steps]
         return SimpleNamespace(
-            config=SimpleNamespace(task="translate"),
-            steps=[SimpleNamespace(**dict(zip(names, step, strict=True))) for step in steps],
+            config=SimpleNamespace(task="translate", writes=True),
+            predictions=dict(enumerate(made)),
         )
 
     before = made(("▁a", 1, math.log(0.9)), ("▁b", 2, math.log(0.997)))

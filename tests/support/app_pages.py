@@ -11,14 +11,15 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 from closed_form import CASES
-from random_models import random_language_model
+from random_models import random_encoder, random_language_model
 from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
 from explorer.app.server.queue import AT_ONCE, turns
 from transformer.storage.directory import save_checkpoint
-from transformer.text.tokenizer import Vocabulary
+from transformer.text.tokenizer import Tokenizer, Vocabulary
+from transformer.text.words import MASK
 from transformer.translator import Translator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +66,21 @@ def write_language_model(folder: Path, tokenizer: Vocabulary) -> Path:
     """The directory of a random language model among a visitor's own models."""
     model = random_language_model(vocab_size=tokenizer.vocab_size, trained_length=30)
     path = folder / "language" / "writer"
+    save_checkpoint(path, model.config, model.state_dict(), tokenizer)
+    return path
+
+
+def write_encoder(path: Path, fills: bool) -> Path:
+    """The directory of a random encoder alone, which predicts masked words or only reads."""
+    texts = ["The cat is old.", "The old house is not for sale."] * 5
+    tokenizer = Tokenizer.train(texts, 300, at_most=True, masks=True)
+    model = random_encoder(
+        vocab_size=tokenizer.vocab_size,
+        mask_id=tokenizer.source.ids[MASK] if fills else None,
+        output_bias=True,
+        n_segments=2,
+        max_positions=256,
+    )
     save_checkpoint(path, model.config, model.state_dict(), tokenizer)
     return path
 

@@ -60,6 +60,12 @@ def random_language_model(seed: int = 0, scale: float = 0.3, **changes: object) 
     return randomised(LanguageModel(config), seed, scale)
 
 
+def random_encoder(seed: int = 0, scale: float = 0.3, **changes: object) -> EncoderModel:
+    """An encoder alone in ``eval()`` whose every parameter is random; as ``random_model``."""
+    config = EncoderConfig(**{**WIDTHS, "n_layers": 2, "max_positions": 64, **changes})
+    return randomised(EncoderModel(config), seed, scale)
+
+
 def random_recurrent(score: str, seed: int = 0, scale: float = 0.3, **changes: object) -> Recurrent:
     """A recurrent model in ``eval()`` whose every parameter is random; as ``random_model``."""
     sizes = {"vocab_size": 40, "d_model": 32, "reach": 2, **changes}
@@ -75,9 +81,3 @@ def randomised(model: Model, seed: int = 0, scale: float = 0.3) -> Model:
         if name.endswith("norm.weight"):
             parameter.add_(1.0)
     return model
-
-
-def random_encoder(seed: int = 0, scale: float = 0.3, **changes: object) -> EncoderModel:
-    """An encoder alone in ``eval()`` whose every parameter is random; as ``random_model``."""
-    config = EncoderConfig(**{**WIDTHS, "n_layers": 2, "max_positions": 64, **changes})
-    return randomised(EncoderModel(config), seed, scale)

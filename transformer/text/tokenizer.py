@@ -356,11 +356,22 @@ class _OwnPieces(Pieces):
             yield from self._split(text, 0)
             return
         at = 0
+        joins = False  # whether a part follows a mask at once, without a space between
         for mask in _MASKS.finditer(text):
-            yield from self._split(text[at : mask.start()], at)
+            yield from self._part(text[at : mask.start()], at, joins)
             yield self.ids[MASK], str(MASK), *mask.span(1)
             at = mask.end()
-        yield from self._split(text[at:], at)
+            joins = mask.end() == mask.end(1)
+        yield from self._part(text[at:], at, joins)
+
+    def _part(self, text: str, at: int, joins: bool) -> Iterator[tuple[int, str, int, int]]:
+        """The pieces of a part between masks; one that joins a mask begins with no space alone,
+        which every text gets."""
+        pieces = self._split(text, at)
+        for place, piece in enumerate(pieces):
+            if joins and place == 0 and piece[1] == SPACE:
+                continue
+            yield piece
 
     def _split(self, text: str, at: int) -> Iterator[tuple[int, str, int, int]]:
         """The pieces of a part of a text that begins at a place."""

@@ -108,7 +108,7 @@ DECLARED: tuple[Page, ...] = (
     Page(
         script="encoder_self_attention",
         name="Encoder self-attention",
-        purpose="Every source token reads every source token, once, before the first step.",
+        purpose="Every source token reads every source token, in one pass.",
         group="Explore",
         follows="cross_attention",
         icon=":material/input:",
@@ -254,7 +254,7 @@ DECLARED: tuple[Page, ...] = (
             ),
             "surprisal": Section(
                 "surprisal",
-                "How many bits does each token of a given text cost, given those before it?",
+                "How many bits does each token of a given text cost the model?",
             ),
             "lengths": Section(
                 "every position predicts",

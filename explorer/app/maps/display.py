@@ -47,6 +47,7 @@ _MEASURES = (
     "the key for this query, by running the model again for every cell. None of the three follows "
     "from another."
 )
+_MASK = ":material/visibility_off:"
 _SOURCE = "source (ALTI+)"
 _SHARES = (
     "Shades each target token by the share of its prediction that comes from the source, and "
@@ -283,6 +284,24 @@ def why(opened: View) -> None:
         st.switch_page("pages/explanation.py", query_params=link(session.current(), view="why"))
 
 
+def mask(opened: View, now: State) -> None:
+    """Draws a button that masks the word of the cursor."""
+    from explorer.app.maps import filling
+
+    word = filling.word_at(opened, now.source or 0)
+    pieces = [] if word is None else opened.translation.source_tokens[word.start : word.stop]
+    if word is None or filling.masks(pieces):
+        st.button("Mask this word", "mask-word", type="tertiary", icon=_MASK, disabled=True)
+        return
+    st.button(
+        f"Mask “{plain(word.text)}”",
+        "mask-word",
+        type="tertiary",
+        icon=_MASK,
+        on_click=lambda: session.change(**filling.mask_word(opened, word.start)),
+    )
+
+
 def cell(look: HeadSelection) -> None:
     """Draws a button that opens every measure of the cursor's cell, measured only then."""
     icon = ":material/center_focus_strong:"
@@ -302,7 +321,10 @@ def cell_table(look: HeadSelection) -> str:
     from explorer.app.maps import measures
 
     (row, key), run = look.cell, look.opened.translation
-    step = row if look.kind != "encoder" else look.cursor.step
+    step = look.opened.predicted_at(look.cursor)
+    assert step is not None
+    if run.labels(look.kind).predicted is not None:
+        step = row
     tokens = run.labels(look.kind)
     rows = tokens.predicted if look.kind == "cross" and tokens.predicted else tokens.queries
     query, read = (plain(labels.names(of)[i]) for of, i in ((rows, row), (tokens.keys, key)))
@@ -313,7 +335,7 @@ def cell_table(look: HeadSelection) -> str:
             f"**{query} → {read}**, {labels.head_phrase(*look.head)}\n",
             "| measure | value | unit |\n| --- | ---: | --- |",
             *(f"| {name} | {value} | {unit} |" for name, value, unit in lines),
-            f"\nΔ log p is that of “{plain(captions.quote(run.target_tokens[step]))}”, each by its "
+            f"\nΔ log p is that of “{plain(captions.quote(run.predictions[step].token))}”, each by its "
             "own run. "
             f"{badge['text']}.",
         )

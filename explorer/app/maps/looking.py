@@ -209,14 +209,21 @@ def looks_of(opened: View, state: State) -> dict[str, HeadSelection]:
     }
 
 
+_PREDICTS_NOTHING = {
+    False: "An effect changes how probable a token is, and this run predicts none.",
+    True: "An effect changes how probable a token is, and no word is masked here: mask one.",
+}
+"""Why there are no effects, by whether the model predicts masked words."""
+
+
 def lacking(opened: View, measure: str) -> str | None:
     """Why the maps of a sentence cannot show a measure, in one sentence; None if they can."""
     if measure == "weight":
         return None
     if not opened.source.has_model:
         return NEEDS_MODEL
-    if measure != "carried" and not opened.translation.steps:
-        return "An effect changes how probable a written token is, and this run writes none."
+    if measure != "carried" and not opened.translation.predictions:
+        return _PREDICTS_NOTHING[opened.source.fills]
     if SELF_ATTENTION.isdisjoint(opened.kinds):
         return "What keys carried and did is measured in Transformers; the maps show weights."
     if opened.run_key.changes:

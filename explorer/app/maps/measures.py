@@ -101,7 +101,8 @@ def of_cell(
     names = {"hidden": "key hidden", "zeroed": "value zeroed", "mean": "mean value"}
     record = run.trace.layer(kind, chosen[0])
     cuts = [(lenses.Cut(AttentionKind(kind), (key,), way, *chosen, row),) for way in WAYS]
-    effects = lenses.Effects(opened.source.load(), run).of(cuts)[:, step].tolist()
+    of_run_ = lenses.Effects(opened.source.load(), run)
+    effects = of_run_.of(cuts)[:, of_run_.places.index(step)].tolist()
     return [
         ("score", number(float(head.scores[row, key]), ".3f"), score_rule(record)),
         ("weight", f"{head.weights[row, key]:.3f}", "share of the row"),

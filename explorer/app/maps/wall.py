@@ -132,7 +132,8 @@ def _order(look: HeadSelection, now: State) -> _Order:
         words = f"by the weight of the cursor's row on “{name}”, position {labels.count(key)}"
         return _Order(walls.by_number(weights.tolist()), texts, words)
     if sort == "effect":
-        step = look.cursor.step
+        step = look.opened.predicted_at(look.cursor)
+        assert step is not None
         effects = _effects(look.opened, look.kind, step)
         texts = [[labels.number(effect, "+.2f") for effect in line] for line in effects.tolist()]
         token = captions.quote(look.opened.translation.target_tokens[step])
@@ -167,8 +168,8 @@ def _has_effects(look: HeadSelection) -> bool:
     layers, heads = opened.translation.config.sizes[look.kind]
     tokens = max(len(opened.translation.target_tokens), len(opened.translation.source_tokens))
     small = layers * heads * tokens <= MOST_EFFECTS
-    writes = bool(opened.translation.steps)
-    return small and writes and opened.source.has_model and not opened.run_key.changes
+    predicts = bool(opened.translation.predictions)
+    return small and predicts and opened.source.has_model and not opened.run_key.changes
 
 
 @remembered(16)

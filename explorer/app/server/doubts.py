@@ -35,7 +35,9 @@ def may_search(run_key: RunKey, greedy: Translation) -> bool:
     A hosted server does not: it would spend on it what visitors wait for.
     """
     is_long = BEAM_SIZE * len(greedy.target_tokens) > LONG_SEARCH
-    is_usual = run_key == RunKey(run_key.source, run_key.text, "greedy", None)
+    is_usual = run_key.source.writes and run_key == RunKey(
+        run_key.source, run_key.text, "greedy", None
+    )
     return is_usual and not is_long and not is_hosted() and run_key.source.resident
 
 

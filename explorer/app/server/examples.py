@@ -40,6 +40,19 @@ BEGINNINGS = {
     "repetition": "Tom likes Mary. Mary likes",
 }
 """Texts to start from for every model that continues a text, by what they show."""
+MASKED = {
+    "a place": "The cat sat on the [MASK].",
+    "agreement": "The books on the table [MASK] old.",
+    "a person": "My sister lost her keys, so I gave [MASK] mine.",
+    "a verb": "She [MASK] a letter to her friend.",
+}
+"""Texts to start from for every model that predicts masked words, by what they show."""
+READ = {
+    "a pronoun": "My sister lost her keys, so I gave her mine.",
+    "two meanings": "The bank by the river was closed.",
+    "agreement": "The books on the table are old.",
+}
+"""Those for a model that only reads."""
 NOTHING = {"from nothing": ""}
 """Another, for a model that begins by itself."""
 
@@ -103,6 +116,8 @@ def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]
     if source is not None and source.continues:
         begins = getattr(source.stated, "starts_with_token", True)
         return BEGINNINGS | NOTHING if begins else BEGINNINGS
+    if source is not None and not source.writes:
+        return MASKED if source.fills else READ
     samples = of(source)
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]

@@ -59,7 +59,9 @@ RECURRENT = "recurrent"
 """Folder of the recurrent models, which differ only in the score of their attention."""
 LANGUAGE = "language"
 """Folder of the language models."""
-FOLDERS = ("", LANGUAGE, TWINS, RECURRENT)
+ENCODER = "encoder"
+"""Folder of the encoders alone."""
+FOLDERS = ("", LANGUAGE, ENCODER, TWINS, RECURRENT)
 """Where models lie, within the bundled ones and within those trained here; part of their names."""
 WEIGHTS = frozenset({".safetensors", ".bin", ".gguf", ".pt", ".pth"})
 """How names of files end that hold weights, ours or those of others."""
@@ -70,7 +72,7 @@ _TWINS = (
 )
 _ORDER = {name: i for i, name in enumerate((DEFAULT, *_TWINS))}
 _FOLDER_NAMES = {TWINS: "Positional twin", RECURRENT: "Recurrent twin"}
-_TITLES = {"language/lm-en": "English language model"}
+_TITLES = {"language/lm-en": "English language model", "encoder/masked-en": "English encoder"}
 """Titles of bundled models whose names are no languages."""
 STARTING = "PyTorch and the model are still loading, because the server has just started."
 LARGE = 100_000_000
@@ -193,7 +195,9 @@ class ModelHandle(Source):
             return self.languages
         if folder in _FOLDER_NAMES:
             return f"{_FOLDER_NAMES[folder]}: {last}"
-        return _TITLES.get(self.name, self.name.removeprefix(f"{LANGUAGE}/"))
+        return _TITLES.get(
+            self.name, self.name.removeprefix(f"{LANGUAGE}/").removeprefix(f"{ENCODER}/")
+        )
 
     @Fact
     def label(self) -> str:
@@ -300,6 +304,8 @@ class Imported(Source):
     def selection(self) -> Moves:
         """Values of the state that show this run."""
         run = self.translation
+        if not run.config.writes:
+            return {"text": run.source_text, "decode": "greedy", "target": None}
         forced = run.method == "forced"
         decode = "greedy" if forced else parse({"decode": [run.method]})[0].decode
         if self.continues:
@@ -406,12 +412,15 @@ def available() -> dict[str, ModelHandle]:
 
 
 def grouped(models: Mapping[str, ModelHandle]) -> list[str]:
-    """The names in the order of a list: translators, then language models, then twins."""
+    """The names in the order of a list: translators, then language models, then encoders, then
+    twins."""
 
     def group(name: str) -> int:
         if models[name].continues:
             return 1
-        return 2 if name.startswith((f"{TWINS}/", f"{RECURRENT}/")) else 0
+        if not models[name].writes:
+            return 2
+        return 3 if name.startswith((f"{TWINS}/", f"{RECURRENT}/")) else 0
 
     return sorted(models, key=group)
 
@@ -482,7 +491,7 @@ def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
     return {
         name: source
         for name, source in available().items()
-        if name.startswith(f"{folder}/") and not source.continues
+        if name.startswith(f"{folder}/") and source.writes and not source.continues
     }
 
 

@@ -64,6 +64,8 @@ class RunKey:
         drawing = Drawing.of(state) if state.decode.startswith(SAMPLE) else USUAL
         if source.continues:
             return cls._continued(state, source, without_surrogates(text), drawing)
+        if not source.writes:
+            return cls(source, clean(text), "greedy", None, state.changes)
         return cls(
             source=source,
             text=source.addressed(clean(text), state.language),

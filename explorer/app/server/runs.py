@@ -111,6 +111,8 @@ def _stream(
 ) -> Iterator[DecodeStep | Translation]:
     """The steps of a run and the run; only this one if its output is given."""
     how: dict[str, Any] = {"capture": capture, "interventions": run_key.changes}
+    if not model.config.writes:
+        return model.stream(run_key.text, **how)
     if run_key.target is not None:
         return iter([model.force(run_key.text, run_key.target, **how)])
     way, _, number = run_key.decode.partition("-")

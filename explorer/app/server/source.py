@@ -164,6 +164,18 @@ class Source(ABC):
         return stated is not None and "encoder" not in stated.stacks
 
     @property
+    def writes(self) -> bool:
+        """Whether it writes an output, token by token, and does not only read its text."""
+        stated = self.stated
+        return stated is None or stated.writes
+
+    @property
+    def fills(self) -> bool:
+        """Whether it predicts words that are masked in its text."""
+        stated = self.stated
+        return stated is not None and stated.mask_id is not None
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the model in memory, whatever it reads; empty before."""
         return self.load().notes if self.resident else ()

@@ -11,6 +11,7 @@ from explorer.app.server import runs
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import Source
 from explorer.app.server.stores import Fact, bytes_of, remembered
+from explorer.linked.view.events import Cursor
 from explorer.linked.view.strips import (
     Example,
     WordAlignment,
@@ -89,6 +90,15 @@ class View:
         """What a reader should know of this run, beside what holds for every run of its model."""
         return tuple(note for note in self.translation.notes if note not in self.source.notes)
 
+    def predicted_at(self, cursor: Cursor) -> int | None:
+        """The position of the prediction that a cursor asks about: that under it, else the first;
+        None if the run predicts nothing."""
+        run = self.translation
+        at = cursor.step
+        if run.config.cursor_side == "encoder":
+            at = cursor.source or 0
+        return at if at in run.predictions else next(iter(run.predictions), None)
+
     def tokens(self, candidates: bool = False) -> list[str]:
         """The pieces of the run, with those that were candidates or without."""
         run = self.translation
@@ -137,8 +147,11 @@ def word_alignment(opened: View) -> WordAlignment:
 
 @remembered(16, lambda run: 0 if run is None else bytes_of(run))
 def forced(opened: View, target: tuple[int, ...]) -> Translation | None:
-    """The changed model on the target ids of another run; None if a change contradicts them."""
+    """The changed model on the target ids of another run; None if a change contradicts them, or the
+    model writes nothing."""
     run_key = opened.run_key
+    if not opened.source.writes:
+        return None
     with suppress(InterventionError):
         model = opened.source.load()
         whole = model.whole(target, opened.translation.start_id)

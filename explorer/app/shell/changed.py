@@ -161,23 +161,30 @@ def written_by(run: Translation) -> str:
     return WORDS[run.config.task].output
 
 
+def step_name(run: Translation, number: int) -> str:
+    """What a prediction of a run is called, by its number from 0: a step of its output, or a
+    mask."""
+    noun = "step" if run.config.writes else "mask"
+    return f"{noun} {labels.count(number)}"
+
+
 def verdict(before: Translation, after: Translation) -> str:
     """What the last change did, in Markdown: the probability that moved most, or the first other
     token."""
     written = written_by(after)
-    for i, (one, later) in enumerate(zip(before.steps, after.steps, strict=False)):
+    pairs = list(zip(before.predictions.values(), after.predictions.values(), strict=False))
+    if not pairs:
+        return "No word is predicted here; the maps show what changed."
+    for i, (one, later) in enumerate(pairs):
         if one.token_id != later.token_id:
             told = (
                 f"“{plain(labels.piece(one.token))}” became "
                 f"“**{plain(labels.piece(later.token))}**”"
             )
-            return f"The {written} is another one: at step {labels.count(i)}, {told}."
-    if len(before.steps) != len(after.steps):
+            return f"The {written} is another one: at {step_name(after, i)}, {told}."
+    if len(before.predictions) != len(after.predictions):
         return f"The {written} has another length."
-    moves = [
-        (math.exp(one.log_prob), math.exp(later.log_prob), one.token)
-        for one, later in zip(before.steps, after.steps, strict=True)
-    ]
+    moves = [(math.exp(one.log_prob), math.exp(later.log_prob), one.token) for one, later in pairs]
     was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))
     digits = 1 if abs(was - now) < 0.05 else 0  # one that tells them apart, if one does
     old, new = (f"{100 * text:.{digits}f}" for text in (was, now))

@@ -62,8 +62,10 @@ def unsure(opened: View) -> str:
     Else empty.
     """
     run, limit = opened.translation, opened.source.unsure_below
+    if limit is None or run.method != "greedy" or run.interventions:
+        return ""
     mean = mean_log_prob(run.log_probs)
-    if limit is None or run.method != "greedy" or run.interventions or mean >= limit:
+    if mean >= limit:
         return ""
     output = WORDS[opened.source.task].output
     percents, usual = (labels.percent(math.exp(value)) for value in (mean, limit))

@@ -33,9 +33,32 @@ def tell_lack(
     if not needs or any(kind in has for kind in needs):
         return False
     inform(plain(sentence(source, needs)))
-    for kind in has:
-        st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
+    _lead_to_kinds(source)
     return True
+
+
+def tell_no_output(source: Source) -> bool:
+    """Says in a sentence that a model writes nothing, if so, and leads to what it has.
+
+    Returns:
+        Whether it writes nothing.
+    """
+    if source.writes:
+        return False
+    inform(
+        plain(
+            "This part shows an output that is written token by token, which "
+            f"{source.name} does not have: it only reads its text. Choose another model on the left."
+        )
+    )
+    _lead_to_kinds(source)
+    return True
+
+
+def _lead_to_kinds(source: Source) -> None:
+    """Links to the pages of the kinds of attention that a model has."""
+    for kind in source.sizes:
+        st.page_link(PAGES[kind], label=KIND_NAMES[kind], icon=":material/arrow_forward:")
 
 
 def has(source: Source | None, kind: str) -> bool:

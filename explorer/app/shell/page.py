@@ -22,6 +22,7 @@ def open_sentence_page(
     kinds: Sequence[
         str
     ] = (),  # the kinds of attention that the page can show, of which it needs one
+    writes: bool = False,  # whether the page shows how an output is written
     # the state with what a model is given to read, where the page does not let it write
     reading: Callable[[Source, State], State] = lambda source, state: state,
     # draws the choice of the way of decoding; None if the page decides it
@@ -43,7 +44,8 @@ def open_sentence_page(
             paragraph.draw(source, now)
             if controls is not None:
                 controls(now)
-        if not needs.tell_lack(source, kinds):
+        lacks = needs.tell_lack(source, kinds) or (writes and needs.tell_no_output(source))
+        if not lacks:
             wanted = replace(now, changes=tuple(filter(changes, now.changes)))
             opened = sentence.open_sentence(source, reading(source, wanted))
     now = session.current()

@@ -48,7 +48,7 @@ def sentence_box(
     text = examples.text_on(source, now.text)
     words = WORDS[source.task]
     does = words.does
-    if source.continues and not now.write:
+    if not source.writes or (source.continues and not now.write):
         does = "Read"
         way = None
     widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
@@ -89,7 +89,7 @@ def below_box(source: Source, now: State) -> None:
             draw_again(now)
         if source.continues:
             continuation(source, now)
-        else:
+        elif source.writes:
             own_translation(now, source)
 
 
@@ -156,7 +156,7 @@ def own_translation(now: State, source: Source | None = None) -> None:
     Nothing for a text that is continued: it is its own output, and the page's field holds it.
     """
     source = source or models.known(now.model)
-    if source is not None and source.continues:
+    if source is not None and (source.continues or not source.writes):
         return
     target = now.target
     noun = WORDS["translate" if source is None else source.task].output

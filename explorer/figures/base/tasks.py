@@ -35,6 +35,15 @@ WORDS = {
         output="text",
         outputs="texts",
     ),
+    "fill": TaskWords(
+        text="sentence",
+        field="Sentence to read",
+        hint="Type a sentence, with [MASK] for a hidden word, and press Enter",
+        does="Read",
+        doing="Reading",
+        output="filled text",
+        outputs="filled texts",
+    ),
     "continue": TaskWords(
         text="text",
         field="Text to continue",

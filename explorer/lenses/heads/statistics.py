@@ -240,6 +240,8 @@ def first_heads(model: Translator, texts: Iterable[str]) -> dict[str, Head]:
         with suppress(InputError, OverflowedError):
             if model.continues:  # the text itself
                 run = model.force(model.ids(text)[:limit])
+            elif not model.config.writes:
+                run = model.fill(text)
             else:
                 run = model.translate(text, beam_size=1, max_length=limit)
             sums.append(kind_sums(run))

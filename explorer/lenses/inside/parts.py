@@ -240,7 +240,7 @@ class Guess(NamedTuple):
 class LensRow(NamedTuple):
     """The distribution that the output matrix gives after some layers (nostalgebraist 2020)."""
 
-    layers: int  # number of decoder layers that the stream has passed; 0 at the decoder's input
+    layers: int  # number of layers that the stream has passed; 0 at the stack's input
     best: tuple[Guess, ...]  # the most probable tokens, best first
     chosen: float  # probability of the token that the model finally chose
     rank: int  # rank of that token in the distribution, from 1
@@ -249,12 +249,15 @@ class LensRow(NamedTuple):
 def logit_lens(
     model: Network, translation: Translation, step: int, count: int = 5
 ) -> tuple[tuple[LensRow, ...], Checks]:
-    """What the stream of a step (from 0) predicts at the decoder's input and after each layer.
+    """What the stream of a step, or of a masked token (from 0), predicts at the stack's input and
+    after each layer.
 
     Each is read as if it were the last. A row names ``count`` tokens; the check compares the last
-    one with the decoded distribution.
+    one with the decoded distribution. IndexError if nothing was predicted there.
     """
-    written = translation.steps[step]
+    if step not in translation.predictions:
+        raise IndexError(f"Nothing is predicted at position {step}, from 0.")
+    written = translation.predictions[step]
     log_probs = _lens(model, translation, step)
     rows = tuple(
         _lens_row(layers, row, written.token_id, count) for layers, row in enumerate(log_probs)
@@ -267,14 +270,15 @@ def logit_lens(
 
 
 def _lens(model: Network, translation: Translation, step: int) -> Tensor:
-    """(layers + 1, vocabulary) log-probabilities of the decoder's input and of each layer."""
-    stack = translation.config.stacks["decoder"]
-    streams = [translation.trace.embeddings["decoder"].input[step]]
+    """(layers + 1, vocabulary) log-probabilities of the stack's input and of each layer."""
+    side = translation.config.cursor_side
+    stack = translation.config.stacks[side]
+    streams = [translation.trace.embeddings[side].input[step]]
     for sublayer in stack.passed():
         if sublayer.name == stack.sublayers[-1]:
             streams.append(translation.stream(sublayer).stream[step])
     with torch.inference_mode():
-        left = leaving(model, "decoder", torch.stack(streams))
+        left = leaving(model, side, torch.stack(streams))
         return model.logits(left).float().log_softmax(-1).cpu()
 
 

@@ -55,7 +55,7 @@ class Attribution(NamedTuple):
 def attribution(
     model: Network, run: Translation, step: int, token: int, against: int | None = None
 ) -> Attribution:
-    """Splits z_A at a step, or z_A − z_B, over what wrote the decoder's stream, σ held fixed
+    """Splits z_A at a step, or z_A − z_B, over what wrote the stream that predicts, σ held fixed
     (direct path).
 
     Returns parts in nats (writers,), and those of heads by key (layers, heads, keys); they sum to
@@ -63,7 +63,7 @@ def attribution(
     step or token.
     """
     direction, total, bias = _direction(model, run, step, token, against)
-    writers, wrote = stream.parts(model, run, "decoder", step)
+    writers, wrote = stream.parts(model, run, run.config.cursor_side, step)
     numbers = wrote @ direction
     numbers[0] += bias
     keys = dict[AttentionKind, list[Tensor]]()
@@ -103,14 +103,20 @@ def _direction(
 ) -> tuple[Tensor, float, float]:
     """A direction of the output matrix (d_model,), the logit as computed, and its bias."""
     recorded(run)
+    if not run.config.linear_output:
+        raise UnmeasuredError(
+            "This model transforms its output before it predicts a token, so no logit is a sum of "
+            "what its heads wrote."
+        )
     weight, bias = model.projection
     ids = [token] if against is None else [token, against]
     if not all(0 <= token_id < len(weight) for token_id in ids):
         raise IndexError(f"There is no target token {max(ids)}; there are {len(weight):,}, from 0.")
     stream.needs_step(run, step)
-    last = run.stream(model.config.stacks["decoder"].passed()[-1]).stream[step]
+    side = run.config.cursor_side
+    last = run.stream(model.config.stacks[side].passed()[-1]).stream[step]
     with torch.inference_mode():
-        logits = model.logits(leaving(model, "decoder", last))[ids].double().cpu()
+        logits = model.logits(leaving(model, side, last))[ids].double().cpu()
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)[: len(ids)]
     constant = 0.0 if bias is None else float(signs @ exact(bias[ids]))
     return signs @ exact(weight[ids]) * model.config.output_scale, float(signs @ logits), constant
@@ -119,9 +125,10 @@ def _direction(
 def _read(
     model: Network, run: Translation, step: int, direction: Tensor
 ) -> Iterator[tuple[Heads, Tensor]]:
-    """The attentions from the decoder's end; the direction that reads the same number there."""
-    norm = stream.final_norm(model, run, "decoder")
-    for update in reversed(stream.written(model, run, "decoder")):
+    """The attentions from the stack's end; the direction that reads the same number there."""
+    side = run.config.cursor_side
+    norm = stream.final_norm(model, run, side)
+    for update in reversed(stream.written(model, run, side)):
         for passed in (norm, update.norm):
             if passed is not None:
                 direction = passed.centred(passed.gain * direction) / passed.spread[step]

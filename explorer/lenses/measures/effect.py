@@ -17,7 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from explorer.lenses.measures.stream import Tell, UnmeasuredError, needs_step, recorded, silent
+from explorer.lenses.measures.stream import (
+    Tell,
+    UnmeasuredError,
+    needs_predictions,
+    needs_step,
+    recorded,
+    silent,
+)
 from explorer.lenses.words.groups import reading_groups
 from transformer.batches import token_log_probs
 from transformer.config import AttentionKind, ModelConfig
@@ -118,12 +125,16 @@ class Effects:
         """Of a target's ids, or the run's own; UnmeasuredError as ``recorded``."""
         recorded(run)
         self._model = translator.model
-        self._target = target or run.target_ids
+        self._device = translator.device
+        self.places = needs_predictions(run)
+        """The positions of the tokens, from 0: steps of the output, or masked tokens of a text."""
+        self._target = target or tuple(token.token_id for token in run.predictions.values())
         self._ids = {
-            side: torch.tensor([ids], device=translator.device)
+            side: torch.tensor([ids], device=self._device)
             for side, ids in translator.ids_of(run).items()
         }
-        self._ids["decoder"][0, 1:] = torch.tensor(self._target[:-1])
+        if run.config.writes:
+            self._ids["decoder"][0, 1:] = torch.tensor(self._target[:-1])
         (self.base,) = self._log_probs()
         """(target,) float32: log-probability of every token without a change, in nats."""
 
@@ -134,12 +145,12 @@ class Effects:
         edits: Callable[[Sequence[Any]], Edits] = lambda runs: {},
         tell: Tell = silent,
     ) -> Tensor:
-        """(runs, target) log-probabilities; a pass takes as many runs as fit.
+        """(runs, tokens) log-probabilities; a pass takes as many runs as fit.
 
         Without edits, of one run.
         """
         model = self._model
-        target = torch.tensor([self._target], device=self._ids["decoder"].device)
+        target = torch.tensor([self._target], device=self._device)
         memory = self._memory()
         rows = max(1, AT_ONCE // max(ids.shape[1] for ids in self._ids.values()))
         passes = [torch.zeros(0, target.shape[1])]
@@ -147,7 +158,7 @@ class Effects:
             batch = runs[start : start + rows]
             hooks = Hooks((), edits(batch))
             count = len(batch)
-            features = self._features(count, hooks, memory).flatten(0, 1)
+            features = self._features(count, hooks, memory)[:, list(self.places)].flatten(0, 1)
             log_probs = token_log_probs(model, features, target.expand(count, -1).flatten())
             passes.append(log_probs.view(count, -1).cpu())
             tell((start + count) / len(runs))
@@ -160,7 +171,8 @@ class Effects:
         return self._model.encode(self._ids["encoder"])
 
     def _features(self, count: int, hooks: Hooks, memory: Tensor | None) -> Tensor:
-        """(count, target, d_model) the features of a batch; an unchanged memory is not made again."""
+        """(count, length, d_model) the features of a batch; an unchanged memory is not made
+        again."""
         model = self._model
         ids = {side: row.expand(count, -1) for side, row in self._ids.items()}
         changes_encoder = any(name.startswith("encoder.") for name in hooks.edits)
@@ -190,10 +202,15 @@ def on_difference(
     """
     kind = run.config.last_kind
     cuts = [(without(run, kind, (key,)),) for key in range(len(run.labels(kind).keys))]
-    rival = (*run.target_ids[:step], against, *run.target_ids[step + 1 :])
-    effects = Effects(translator, run).of(cuts, lambda share: tell(share / 2))
+    needs_step(run, step)
+    rival = tuple(
+        against if place == step else token.token_id for place, token in run.predictions.items()
+    )
+    effects = Effects(translator, run)
+    column = effects.places.index(step)
+    of_token = effects.of(cuts, lambda share: tell(share / 2))[:, column]
     of_rival = Effects(translator, run, rival).of(cuts, lambda share: tell((1 + share) / 2))
-    return np.asarray(effects[:, step] - of_rival[:, step], np.float32)
+    return np.asarray(of_token - of_rival[:, column], np.float32)
 
 
 def effect(
@@ -231,11 +248,12 @@ def effect(
         for query, key in cells
     ]
     effects = np.full(mask.shape, np.nan, dtype=np.float32)
-    for (query, key), moved in zip(cells, Effects(translator, run).of(cuts, tell), strict=True):
+    of_run = Effects(translator, run)
+    for (query, key), moved in zip(cells, of_run.of(cuts, tell), strict=True):
         if step == "all":
             effects[query, key] = float(moved.abs().sum())
         else:
-            effects[query, key] = float(moved[query if step is None else step])
+            effects[query, key] = float(moved[of_run.places.index(query if step is None else step)])
     return effects
 
 
@@ -272,7 +290,8 @@ def head_effects(
         (Cut(kind=kind, keys=keys, way="zeroed", layer=layer, head=head),)
         for layer, head in np.ndindex(size)
     ]
-    moved = Effects(translator, run).of(off, tell)[:, step]
+    effects = Effects(translator, run)
+    moved = effects.of(off, tell)[:, effects.places.index(step)]
     return np.asarray(moved, np.float32).reshape(size)
 
 
@@ -321,8 +340,8 @@ def word_effect(
 ) -> Array:
     """Δ log p of every token without each word among the keys: all its pieces, in every head.
 
-    Returns (steps, words) float32, in nats; the words are those of ``key_words``. UnmeasuredError
-    as ``Effects``; IndexError if there is no such layer.
+    Returns (tokens, words) float32, in nats; the tokens are ``run.predictions``, the words those of
+    ``key_words``. UnmeasuredError as ``Effects``; IndexError if there is no such layer.
     """
     trace = recorded(run)
     kind = run.config.last_kind if kind is None else AttentionKind(kind)

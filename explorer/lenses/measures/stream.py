@@ -56,9 +56,19 @@ def recorded(run: Translation) -> AttentionTrace:
 
 
 def needs_step(run: Translation, step: int | None) -> None:
-    """IndexError if a run has no such step, from 0."""
-    if step is not None and not 0 <= step < len(run.steps):
-        raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
+    """IndexError if a run has no such step, from 0; in an encoder's text, no such masked token."""
+    if step is None or step in run.predictions:
+        return
+    if not run.config.writes:
+        raise IndexError(f"The token {step}, from 0, is not masked in this text.")
+    raise IndexError(f"There is no step {step}; this run has {len(run.steps)}, from 0.")
+
+
+def needs_predictions(run: Translation) -> tuple[int, ...]:
+    """The positions at which a run predicts a token; UnmeasuredError if it predicts none."""
+    if not run.predictions:
+        raise UnmeasuredError("No word is masked in this text, so none is predicted: mask one.")
+    return tuple(run.predictions)
 
 
 _SUMS = (
@@ -372,7 +382,7 @@ def value_zeroing(model: Network, run: Translation, kind: Kind, layer: int) -> A
     site = model.config.sites[kind]
     stack = model.stack(site.query_side)
     device = model.embedding.weight.device
-    causal = site.query_side == "decoder"
+    causal = site.causal or not site.own_keys
     source = None
     if causal and AttentionKind.CROSS in model.config.sites:
         source = memory(model, run)[None].to(device)

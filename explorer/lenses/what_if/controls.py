@@ -20,7 +20,7 @@ from transformer.encodings import BiasRule, PositionalEncoding
 from transformer.hooks import Capture, Hooks
 from transformer.interventions import Intervention, InterventionError
 from transformer.model import EncoderDecoder
-from transformer.reader import InputError
+from transformer.reader import InputError, Tokens
 from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
 from transformer.text.kinds import at_least
@@ -55,13 +55,14 @@ class RandomHeads(NamedTuple):
 def random_heads(
     translator: Translator,
     text: str,
-    target: str | Sequence[int] | Sequence[str],
+    target: Tokens,
     change: Intervention,
     beside: Iterable[Intervention] = (),
     count: int = COUNT,
     seed: int = 0,
 ) -> RandomHeads:
-    """Measures a change of heads, and the same change at other heads of the same kind and layer.
+    """Measures a change of heads, and the same change at other heads of the same kind and layer:
+    what it does to the log-probability of the target, or of these ids at the masks of a text.
 
     InputError for a text, InterventionError for a change, for which there is no such control.
     """
@@ -69,10 +70,22 @@ def random_heads(
     fixed = tuple(beside)
     log_ps = []
     for changes in (fixed, *((*fixed, varied) for varied in (change, *controls))):
-        run = translator.force(text, target, capture=False, interventions=changes)
-        log_ps.append(math.fsum(run.log_probs))
+        log_ps.append(_log_prob(translator, text, target, changes))
     effect, *effects = (log_p - log_ps[0] for log_p in log_ps[1:])
     return RandomHeads(change, controls, effect, np.array(effects), complete)
+
+
+def _log_prob(
+    translator: Translator, text: str, target: Tokens, changes: Sequence[Intervention]
+) -> float:
+    """Σ log p of the tokens of a target under some changes, in nats."""
+    if translator.config.writes:
+        run = translator.force(text, target, capture=False, interventions=changes)
+        return math.fsum(run.log_probs)
+    run = translator.fill(text, capture=False, interventions=changes)
+    assert run.distributions is not None
+    ids = torch.tensor([translator.token_id(token, "source") for token in target])
+    return math.fsum(run.distributions().cpu().gather(1, ids[:, None])[:, 0].tolist())
 
 
 def same_change_elsewhere(

@@ -108,7 +108,7 @@ class Candidate(NamedTuple):
 
 
 class SharedStep(NamedTuple):
-    """A step before which both runs had written the same tokens."""
+    """A step before which both runs had written the same tokens; or a mask of both texts."""
 
     base: DecodeStep  # what the base run wrote
     changed: (
@@ -129,7 +129,7 @@ class RunDifference:
 
     base: Translation  # the run that it is compared with
     changed: Translation  # the run with changes
-    target: tuple[Pair, ...]  # aligned target tokens: pairs of steps (base, changed)
+    target: tuple[Pair, ...]  # aligned predicted tokens: pairs of steps, or masks (base, changed)
     source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
     parting: int | None  # first step, from 0, at which tokens differ or one run has ended; or None
     steps: tuple[
@@ -168,6 +168,11 @@ class RunDifference:
         return np.array([np.abs(place).max(initial=0.0) for place in places]).reshape(layers, heads)
 
 
+def predicted(run: Translation) -> tuple[DecodeStep, ...]:
+    """What a run predicted, in the order of the text."""
+    return tuple(run.predictions.values())
+
+
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     """Compares a run with another of the same model: with interventions, or of another text.
 
@@ -180,6 +185,7 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
         raise ValueError(
             "The two runs come from models of different shapes; compare runs of one model."
         )
+    # what stands at one mask changes nothing of what another mask is read with
     pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
     parting = next((step for step, (before, after) in pairs if before != after), None)
     end = None if parting is None else parting + 1
@@ -189,9 +195,12 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     ]
     steps = [
         _shared_step(pair, [None if row is None else row[at] for row in rows])
-        for at, pair in enumerate(zip(base.steps[:end], changed.steps[:end], strict=False))
+        for at, pair in enumerate(
+            zip(predicted(base)[:end], predicted(changed)[:end], strict=False)
+        )
     ]
-    target = align_tokens(base.target_tokens, changed.target_tokens)
+    names = ([step.token for step in predicted(run)] for run in runs)
+    target = align_tokens(*names)
     source = align_tokens(base.source_tokens, changed.source_tokens)
     return RunDifference(
         base=base,

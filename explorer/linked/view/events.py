@@ -98,8 +98,8 @@ def reduce(cursor: Cursor, event: object, limits: CursorRange) -> Cursor:
 
 
 def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | None:
-    """The step (from 0) and the token id of the candidate that the visitor chose; None if none
-    was."""
+    """The step (from 0; without steps, the source token) and the token id of the candidate that
+    the visitor chose; None if none was."""
     if not isinstance(event, Mapping) or event.get("trace") != limits.trace:
         return None
     chosen = event.get("candidate")
@@ -109,9 +109,9 @@ def picked_candidate(event: object, limits: CursorRange) -> tuple[int, int] | No
         or not all(type(number) is int for number in chosen)
     ):
         return None
-    step, token_id = chosen
-    if 0 <= step < limits.steps and token_id >= 0:
-        return step, token_id
+    position, token_id = chosen
+    if 0 <= position < (limits.steps or limits.sources) and token_id >= 0:
+        return position, token_id
     return None
 
 

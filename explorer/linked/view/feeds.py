@@ -310,27 +310,29 @@ BEFORE = {"step": "after reading “{reads}”", "source": "in the place of “{
 
 def race_feed(
     trace: str,
-    steps: Sequence[DecodeStep],
+    steps: Sequence[DecodeStep | None],
     caption: str,
     offered: tuple[Sequence[Sequence[int | None]], list[list[int]]] | None,
     *,
     follows: str = "step",
     title: str = "Next token",
+    puts: str = "continue with it",
 ) -> RaceFeed:
     """The candidates of each position, whose bars run when the cursor moves.
 
-    `follows`: what the positions are, `step` or `source`.
+    `follows`: what the positions are, `step` or `source`; `puts`: what a click on a candidate does.
     """
-    rows = [candidates(step) for step in steps]
+    rows = [[] if step is None else candidates(step) for step in steps]
     ids, tried = offered or ((), [])
     logs = np.full((len(rows), max(map(len, rows), default=0)), np.nan, np.float32)
     for log, row in zip(logs, rows, strict=True):
         log[: len(row)] = [candidate.log_prob for candidate in row]
-    clicks = "; click one to continue with it" if ids else ""
+    clicks = f"; click one to {puts}" if ids else ""
     return {
         "draw": "race",
         "trace": trace,
         "follows": follows,
+        "puts": puts,
         "title": title,
         "about": BEFORE[follows],
         "caption": caption,

@@ -18,7 +18,8 @@ from explorer.linked.view.feeds import (
 from explorer.linked.view.strips import CURSORS, sides_of
 from explorer.linked.view.wire import MapFeed, RaceFeed, Stop
 from transformer.config import Head
-from transformer.run import Translation
+from transformer.run import DecodeStep, Translation
+from transformer.text.words import is_mask
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def home(run: Translation) -> Layout:
     """The view of a run: its own strips and kinds, the cursor over the queries of the last kind,
     and the next token if it has steps."""
     plots = {*map(str, run.config.sites)}
-    if run.steps:
+    if run.steps or run.config.mask_id is not None:
         plots.add("next")
     return replace(
         HOME,
@@ -131,6 +132,32 @@ def head_map(
         feed = switched_off(feed, view, role)
     if opens is not None:
         feed["choice"] = choice(kind, head, run.config.sizes[kind], opens, roles)
+    return feed
+
+
+Fills = tuple[DecodeStep | None, ...]
+"""What is predicted in the place of each token of the source; None where nothing is known."""
+
+
+def fills_feed(
+    trace: str,
+    run: Translation,
+    fills: Fills,
+    offered: Sequence[Sequence[int | None]] | None = None,
+) -> RaceFeed:
+    """The candidates in the place of each token, as if it were masked; those of a mask are free."""
+    clicks = "" if offered is None else "click another to put it there · "
+    feed = race_feed(
+        trace,
+        fills,
+        f"{clicks}what the model predicts if this token alone is masked, too",
+        None if offered is None else (offered, []),
+        follows="source",
+        title="This word, if it were masked",
+        puts="put it in its place",
+    )
+    chosen = zip(run.source_tokens, feed["chosen"], strict=True)
+    feed["chosen"] = [-1 if is_mask(piece) else place for piece, place in chosen]
     return feed
 
 

@@ -192,9 +192,12 @@ class WordAlignment:
 def tell(run: Translation, aligner: Aligner | None, opens: Head) -> WordAlignment:
     """Glosses by an aligner, and the step at which the head of the last kind that opens agrees.
 
-    Where the cursor walks over the source, the token of it that this head tells most clearly;
+    Where the cursor walks over the source, the first masked token of it, else the one that this
+    head tells most clearly;
     nothing of a run without steps, or without an aligner.
     """
+    if run.fills:
+        return WordAlignment(source=min(run.fills))
     if run.config.cursor_side == "encoder":
         weights = run.weights(run.config.last_kind, *opens)
         return WordAlignment(source=telling_row(weights, run.source_tokens))

@@ -168,6 +168,7 @@ class RaceFeed(_Figure):
 
     draw: Literal["race"]
     follows: str  # `step` or `source`
+    puts: str  # what a click on a candidate does: `continue with it`
     names: list[list[str]]
     shares: list[list[str]]
     logs: Packed  # (steps, candidates) log-probabilities; not a number beyond the last candidate

@@ -193,6 +193,7 @@ export interface RaceFeed {
   alts?: string[];
   draw: "race";
   follows: string;
+  puts: string;
   names: string[][];
   shares: string[][];
   logs: Packed;

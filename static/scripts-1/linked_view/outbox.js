@@ -83,10 +83,10 @@ export class Outbox {
     this.announce();
   }
 
-  // Goes on with another token at the cursor's step.
-  goOn(token) {
+  // Goes on with another token at a position: a step, or a token of the source.
+  goOn(position, token) {
     this.view.controls.stop();
-    this.tell({ candidate: [this.inbox.at.step, token] });
+    this.tell({ candidate: [position, token] });
   }
 
   // --- messages ----------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
-// The candidates for the next token as bars. When the cursor moves, every bar runs from where its token was to its new
-// length; while the view plays, all start at zero. A click on a candidate continues with it.
+// The candidates for the next token, or for a masked one, as bars. When the cursor moves, every bar runs from where its
+// token was to its new length; while the view plays, all start at zero. A click on a candidate takes it.
 
 import { Cell } from "./cell.js";
 import { button, element } from "./dom.js";
@@ -98,10 +98,11 @@ export class RaceCell extends Cell {
 class Lane {
   constructor(cell) {
     const { view } = cell;
+    this.cell = cell;
     this.name = element("bdi", "lv-name");
     this.bar = element("i");
     this.share = element("span", "lv-share");
-    const act = () => view.guard(() => (this.rest ? cell.unfold() : view.outbox.goOn(this.id)));
+    const act = () => view.guard(() => (this.rest ? cell.unfold() : view.outbox.goOn(cell.row(), this.id)));
     this.root = button("lv-runner", [this.name, element("span", "lv-lane", this.bar), this.share], act);
   }
 
@@ -120,7 +121,7 @@ class Lane {
     this.bar.style.transform = `scaleX(${share})`;
     this.root.classList.toggle("lv-chosen", chosen);
     this.root.classList.toggle("lv-rest", Boolean(rest));
-    const offered = this.root.disabled ? "" : `. Click to continue with it${tried ? " (tried already)" : ""}`;
+    const offered = this.root.disabled ? "" : `. Click to ${this.cell.data.puts}${tried ? " (tried already)" : ""}`;
     const logged = `log-probability ${log.toFixed(2)} nats`;
     this.root.title = rest
       ? `${name} together: probability ${share.toFixed(3)}. Click to see those among the first ten`

@@ -164,7 +164,7 @@ def test_a_page_of_a_run_without_steps_holds_its_maps_and_says_nothing_of_an_out
 def test_a_run_that_writes_nothing_has_no_effects():
     opened = opened_of(RUNS["an encoder"][0])
     assert lacking(opened, "effect") == (
-        "An effect changes how probable a written token is, and this run writes none."
+        "An effect changes how probable a token is, and this run predicts none."
     )
     run = replace(opened.translation, steps=(object(),))
     assert lacking(replace(opened, translation=run), "effect") is None

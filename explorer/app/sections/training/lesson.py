@@ -41,6 +41,8 @@ MASK = (
 
 
 def show(opened: View, now: State) -> None:
+    if needs.tell_no_output(opened.source):
+        return
     lesson = per_run.lesson(opened)
     model = opened.translation.model
     columns = [

@@ -9,6 +9,7 @@ from explorer.app.address.page_values import Loss
 from explorer.app.controls import Table, panel, pickers, seen, word
 from explorer.app.server import per_run
 from explorer.app.server.view import View
+from explorer.app.shell import needs
 from explorer.figures.base.labels import count, number, percent, piece
 from explorer.figures.pages.distributions import against_target, gradient_bars, small
 from explorer.lenses.targets.lesson import Position, SmoothedPosition, smoothed
@@ -30,6 +31,8 @@ SEEING = (
 
 
 def show(opened: View, now: State) -> None:
+    if needs.tell_no_output(opened.source):
+        return
     lesson = per_run.lesson(opened)
     epsilon = now.values(Loss).smoothing
     model = opened.translation.model

@@ -16,6 +16,7 @@ from explorer.app.server import runs
 from explorer.app.server.stores import bytes_of, remembered
 from explorer.app.server.view import View, forced
 from explorer.app.shell import changed, menu
+from explorer.app.shell.changed import step_name
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.labels import chance
@@ -23,7 +24,7 @@ from explorer.figures.pages.heads import Cell, head_grid
 from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
 from explorer.lenses import compare_runs
 from explorer.lenses.what_if.controls import RandomHeads, random_heads
-from explorer.lenses.what_if.two_runs import Pair, RunDifference
+from explorer.lenses.what_if.two_runs import Pair, RunDifference, predicted
 from transformer import interventions as do
 from transformer.config import Head
 from transformer.interventions import Intervention, InterventionError
@@ -53,7 +54,7 @@ def show(opened: View) -> None:
     changes.add(opened)
     base = runs.translate(replace(opened.run_key, changes=()))
     if not opened.run_key.changes:
-        st.markdown(f":gray[as it is:] {plain(base.text)}")
+        st.markdown(f":gray[as it is:] {plain(base.text or base.source_text)}")
         experiments.show(opened.source)
         return
     new = opened.traced().translation
@@ -64,6 +65,9 @@ def show(opened: View) -> None:
     st.markdown(outcome(free))
     if experiment is not None:
         st.caption(f"What this does not prove: {experiment.not_proved}")
+    if not free.steps:
+        maps(opened, free)
+        return
     same_text = forced(opened, base.target_ids)
     same = (
         free
@@ -91,10 +95,12 @@ def outcome(both: RunDifference) -> str:
 
     Of a given one, what moved most.
     """
-    tokens = both.base.target_tokens, both.changed.target_tokens
+    if not both.steps:
+        return "No word is predicted here; the maps show what changed."
+    tokens = _tokens(both.base), _tokens(both.changed)
     base, new = (
         "".join(_piece(tokens, pair, side) for pair in both.target).replace("****", "").strip()
-        or plain(run.text)
+        or plain(run.text or run.source_text)
         for side, run in enumerate((both.base, both.changed))
     )
     if both.changed.method == "forced":
@@ -112,6 +118,11 @@ def outcome(both: RunDifference) -> str:
     )
     what = parted or "The output stays the same."
     return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
+
+
+def _tokens(run: Translation) -> tuple[str, ...]:
+    """The predicted tokens of a run."""
+    return tuple(step.token for step in predicted(run))
 
 
 def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
@@ -141,7 +152,7 @@ def steps(both: RunDifference, is_forced: bool) -> None:
     for at, step in enumerate(both.steps, start=1):
         token, log_p, delta = step.base.token, step.base.log_prob, step.delta_log_p
         rows.append((at, token, log_p, log_p + delta, delta, step.kl))
-        before = f"step {at}: {labels.piece(token)}\nas it is: {chance(log_p)}"
+        before = f"{step_name(both.base, at - 1)}: {labels.piece(token)}\nas it is: {chance(log_p)}"
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
     way = "up to the step at which the runs part, because a change contradicts the unchanged output"
@@ -178,7 +189,8 @@ def candidates(both: RunDifference) -> None:
         at = int(np.nan_to_num(both.kl, nan=-1.0).argmax())
         why = "that changed most"
     step = both.steps[at]
-    st.markdown(f"##### The next token at step {labels.count(at)}, {why}")
+    what = "The next token" if both.base.config.writes else "The word"
+    st.markdown(f"##### {what} at {step_name(both.base, at)}, {why}")
     likely = step.candidates[:CANDIDATES]
     columns = {"token": [labels.piece(alternative.token) for alternative in likely]}
     columns |= {"as it is": [chance(alternative.base) for alternative in likely]}
@@ -196,7 +208,8 @@ def control(opened: View, base: Translation) -> None:
     st.markdown("##### The same change at other heads")
     try:
         with st.spinner("Measuring the same change at other heads …"):
-            beside = _beside(opened, base.target_ids, of_heads[-1])
+            ids = tuple(step.token_id for step in predicted(base))
+            beside = _beside(opened, ids, of_heads[-1])
     except InterventionError as error:
         st.caption(f"There is no control: {refusal(error)}")
         return

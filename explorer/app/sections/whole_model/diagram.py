@@ -47,6 +47,12 @@ class Inspected:
     token: str  # in a sentence, as Markdown
 
     @property
+    def predicted(self) -> int | None:
+        """The position of the prediction that the cursor asks about; None if there is none."""
+        predictions = self.run.predictions
+        return self.step if self.step in predictions else next(iter(predictions), None)
+
+    @property
     def step(self) -> int:
         """Where the cursor stands that walks over the run: the decode step, or a token."""
         return self.places[self.run.config.cursor_side]

@@ -12,6 +12,7 @@ from explorer.app.address.parameters import link
 from explorer.app.controls import chart, export, plain
 from explorer.app.controls.panels import says
 from explorer.app.controls.text import alt, word
+from explorer.app.maps.looking import lacking
 from explorer.app.sections.whole_model.diagram import Inspected, proof
 from explorer.app.server import per_run
 from explorer.figures.base import labels, style
@@ -331,9 +332,13 @@ def inner_formula(config: ModelConfig, wide: int) -> str:
 def output(at: Inspected) -> None:
     """The distribution over the next token, with the matrix that makes it."""
     pieces = at.model.config.n_target_pieces
-    (*_, last), checks = parts.logit_lens(at.model.model, at.run, at.step, CANDIDATES)
+    place = at.predicted
     st.latex(output_formula(at))
-    token = plain(piece(at.run.steps[at.step].token))
+    if place is None:
+        st.caption(plain(lacking(at.opened, "effect") or ""))
+        return
+    (*_, last), checks = parts.logit_lens(at.model.model, at.run, place, CANDIDATES)
+    token = plain(piece(at.run.predictions[place].token))
     st.markdown(
         f"{output_words(at)}. Each of the {pieces:,} pieces gets a score, and the softmax makes "
         f"probabilities of them. Written at this step: “{token}” ({percent(last.chosen)}, rank "

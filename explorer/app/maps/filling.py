@@ -1,0 +1,96 @@
+"""Masked words: what a model would put in the place of each, and the text with another word there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from explorer.app.address import session
+from explorer.app.address.kinds import Moves
+from explorer.app.server.stores import remembered
+from explorer.app.server.view import View
+from explorer.figures.base.bars import shown_candidates
+from explorer.lenses.words.groups import reading_groups
+from explorer.linked.view.home import Fills
+from transformer.text.words import SPACE, Group, is_mask, is_special, readable
+
+MOST_PRODUCTS = 5e10
+"""Numbers of a model's matrices × positions of all passes up to which every word is masked in turn:
+about a second."""
+SPLIT = "With this word, the text is split into other pieces, which the model now reads."
+
+
+@remembered(64)
+def fills(opened: View) -> Fills:
+    """What the model predicts in the place of each token: of a masked one, and of every other as if
+    it alone were masked, unless that takes too many passes; None of a special one, or beyond."""
+    run = opened.translation
+    predictions = dict(run.fills)
+    ordinary = [i for i, piece in enumerate(run.source_tokens) if not is_special(piece)]
+    n_positions = len(ordinary) * len(run.source_tokens)
+    is_quick = n_positions * run.config.products["encoder"] <= MOST_PRODUCTS
+    if run.predict is not None and is_quick:
+        predictions |= run.predict(ordinary)
+    return tuple(predictions.get(i) for i in range(len(run.source_tokens)))
+
+
+def offered(opened: View) -> list[list[int | None]] | None:
+    """The ids of the candidates in the place of each token; None of those that nobody can type.
+
+    None for a file, which has no model to read another text.
+    """
+    if not opened.source.has_model:
+        return None
+    return [
+        []
+        if fill is None
+        else [
+            None if is_special(candidate.token) else candidate.token_id
+            for candidate in shown_candidates(fill)
+        ]
+        for fill in fills(opened)
+    ]
+
+
+def fill_word(opened: View, position: int, token_id: int) -> Moves:
+    """The state's values for the text with a candidate in the place of a token."""
+    model = opened.source.load()
+    (piece,) = model.pieces([token_id], "source")
+    return _with(opened, Group(position, position + 1, ""), written(piece))
+
+
+def written(piece: str) -> str:
+    """A piece as it is typed after another word; one that begins no word joins the word before."""
+    return " " * piece.startswith(SPACE) + readable(piece)
+
+
+def word_at(opened: View, position: int) -> Group | None:
+    """The word that a token stands in; None if the token stands for no text."""
+    words = reading_groups(opened.translation.source_tokens)
+    word = next(word for word in words if position in word.indices)
+    return None if word.special else word
+
+
+def mask_word(opened: View, position: int) -> Moves:
+    """The state's values for the text with a word masked, each of its pieces by a mask."""
+    word = word_at(opened, position)
+    model = opened.source.load()
+    assert word is not None
+    assert model.config.mask_id is not None
+    (mask,) = model.pieces([model.config.mask_id], "source")
+    return _with(opened, word, f" {mask}" * len(word.indices))
+
+
+def masks(pieces: Sequence[str]) -> int:
+    """How many of some pieces are masks."""
+    return sum(map(is_mask, pieces))
+
+
+def _with(opened: View, word: Group, text: str) -> Moves:
+    """The state's values for the text with other letters in the place of some tokens."""
+    run = opened.translation
+    model = opened.source.load()
+    before, after = model.around(run.source_text, word.start, word.stop)
+    changed = (before.rstrip(" ") + text + after).strip(" ")
+    if len(model.framed(model.cut(changed))) != len(run.source_tokens):
+        session.notice(SPLIT)
+    return {**session.FRESH, "text": changed, "source": word.start}
