@@ -377,10 +377,10 @@ def test_what_a_change_did_is_said_in_one_line():
     assert changed.verdict(before, same) == f"{said} “b” 99.7 → 99.0\u00a0%."
     assert changed.verdict(before, before) == f"{said} “a” stays at 90.0\u00a0%."
     assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
-    continues = SimpleNamespace(task="continue")
-    shorter = SimpleNamespace(config=continues, steps=before.steps[:1])
+    continues = SimpleNamespace(task="continue", writes=True)
+    shorter = SimpleNamespace(config=continues, predictions={0: before.predictions[0]})
     assert changed.verdict(before, shorter) == "The text has another length."
-    written = SimpleNamespace(config=continues, steps=same.steps)
+    written = SimpleNamespace(config=continues, predictions=same.predictions)
     assert changed.verdict(before, written).startswith(
         "Text unchanged; the probability of “b” 99.7"
     )

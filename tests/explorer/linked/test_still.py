@@ -166,5 +166,5 @@ def test_a_run_that_writes_nothing_has_no_effects():
     assert lacking(opened, "effect") == (
         "An effect changes how probable a token is, and this run predicts none."
     )
-    run = replace(opened.translation, steps=(object(),))
+    run = replace(opened.translation, fills={1: object()})
     assert lacking(replace(opened, translation=run), "effect") is None
