@@ -46,7 +46,7 @@ with for_pytorch("masks"):
     from transformer import Translation
     from transformer.config import AttentionKind
     from transformer.text.words import PAD, is_special
-    from transformer.view import HeadMap
+    from transformer.view import HeadMap, HeadView
 
 SEEING = (
     "The left map shows the scores before any mask, the middle map the mask, a rule that knows "
@@ -253,7 +253,7 @@ def true_masking(full: HeadMap, view: HeadMap, draw: Callable[..., None]) -> Non
         draw("masks.weights", heatmap, "Weights, after mask and softmax", view)
 
 
-def other_masking(full: HeadMap, view: HeadMap, query: int, draw: Callable[..., None]) -> None:
+def other_masking(full: HeadView, view: HeadMap, query: int, draw: Callable[..., None]) -> None:
     """What another way of masking does to the same scores."""
     way = session.current().values(Masks).mask or "none"
     title, words = WAYS[way]

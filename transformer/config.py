@@ -81,6 +81,7 @@ class Site:
     own_keys: bool  # whether queries and keys come from one sequence: self-attention
     causal: bool  # whether query i sees keys 0 to i only
     score: ScoreName = "scaled_dot"
+    title: str = ""  # what its maps are called, if not by the kind
 
     def sublayer(self, layer: int) -> Sublayer:
         """The sub-layer that it is in a layer, from 0."""

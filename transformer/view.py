@@ -58,6 +58,20 @@ def difference(recorded: ArrayLike | None, expected: ArrayLike | None, smallest:
     return float(np.abs(left - right).max(initial=0.0)) / scale
 
 
+def difference_as_given(
+    recorded: ArrayLike | None, expected: ArrayLike | None, smallest: float
+) -> float:
+    """As ``difference``, of numbers that nobody checked: what is no number may be so in both."""
+    if recorded is None or expected is None:
+        return difference(recorded, expected, smallest)
+    left = np.asarray(recorded, np.float64)
+    right = np.asarray(expected, np.float64)
+    known = np.isfinite(right)
+    if left.shape != right.shape or (np.isfinite(left) != known).any():
+        return math.inf
+    return difference(left[known], right[known], smallest)
+
+
 def worst(*values: float) -> float:
     """The largest value; NaN if any value is NaN, because NaN is never within a limit."""
     return math.nan if any(value != value for value in values) else max(values, default=0.0)
@@ -75,6 +89,9 @@ class AuditReport:
     claim: str = ""  # what the badge says instead of "verified", such as "sums up"
     # what no check could hold for, since a function of the user changed the run there
     skipped: tuple[str, ...] = ()
+    # whose numbers these are, if nothing made or checked them here: "your numbers, not checked"
+    unchecked: str = ""
+    oddities: tuple[str, ...] = ()  # what such numbers have that weights have not, a sentence each
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
@@ -85,6 +102,8 @@ class AuditReport:
             unmade=_once(self.unmade + other.unmade),
             claim=other.claim or self.claim,
             skipped=_once(self.skipped + other.skipped),
+            unchecked=other.unchecked or self.unchecked,
+            oddities=_once(self.oddities + other.oddities),
         )
 
     @property
@@ -159,7 +178,8 @@ class HeadMap:
     predicted_tokens: tuple[str, ...] | None
     key_tokens: tuple[str, ...]  # tokens of the columns
     window: Window  # which part of the whole map this is
-    scores: Array  # (queries, keys) float32, scaled, with bias, before the mask
+    # (queries, keys) float32, scaled, with bias, before the mask; None if they are not known
+    scores: Array | None
     mask: BoolArray  # (queries, keys) bool, True = may attend
     weights: Array  # (queries, keys) float32
     # the audit; or what makes it of this very map, so that a copy with other arrays is checked anew
@@ -173,6 +193,9 @@ class HeadMap:
     measure: str = "weight"
     # (queries, keys) float32 that measure itself; None for weights
     measured: Array | None = None
+    title: str = ""  # what people call the attention, if not by its kind
+    # (queries,) what the whole rows sum to, where that may be anything; None if each sums to 1
+    sums: Array | None = None
 
     @cached_property
     def audit(self) -> AuditReport:
@@ -184,6 +207,7 @@ class HeadMap:
 class HeadView(HeadMap):
     """A map together with the vectors that it was computed from, float32."""
 
+    scores: Array
     query: Array  # (queries, d_head)
     key: Array  # (keys, d_head)
     value: Array  # (keys, d_head)
@@ -206,6 +230,7 @@ NUMBERS = ("weights", "mask", "scores", "measured")
 """The arrays of a map that figures draw."""
 NAMES = (
     "kind",
+    "title",
     "layer",
     "head",
     "measure",

@@ -22,6 +22,8 @@ class Audit:
     unmade: tuple[str, ...] = ()
     claim: str = ""
     skipped: tuple[str, ...] = ()
+    unchecked: str = ""
+    oddities: tuple[str, ...] = ()
 
     def joined(self, other: object) -> "Audit":
         """The audit with checks of what is drawn, which no figure here asks for."""
@@ -45,6 +47,8 @@ class View:
     reach: int = 0
     measure: str = "weight"
     measured: None = None
+    title: str = ""
+    sums: None = None
     score: str = "scaled_dot"
     centres: None = None
     # if none are given, they differ in every cell

@@ -25,31 +25,48 @@ SavedCheck = tuple[str, float, float]
 """Name, value and limit of a check."""
 
 
-@dataclass(frozen=True, eq=False)
-class MappedRun(Translation):
+@dataclass(frozen=True, eq=False, repr=False)
+class RunOfMaps(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
-
-    arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)  # of the file, by name
-    # by kind, layer and head: parts of checks
-    checks: Mapping[str, list[list[list[SavedCheck]]]] = field(default_factory=dict)
-    # SHA-256 of the files of the model that made the run
-    digests: Digests = field(default_factory=dict)
 
     @property
     def has_maps(self) -> bool:
         """They are."""
         return True
 
+    def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
+        """(queries, keys) weights of a whole head."""
+        raise NotImplementedError
+
+    def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
+        """(queries, keys) of a whole head, True = may attend."""
+        raise NotImplementedError
+
+    def scores(self, kind: AttentionKind, layer: int, head: int) -> Array | None:
+        """(queries, keys) before the mask, of a whole head; None if they are not known."""
+        raise NotImplementedError
+
+    def report(self, kind: AttentionKind, layer: int, head: int) -> AuditReport:
+        """What is known of the numbers of a head."""
+        raise NotImplementedError
+
+    def row_sums(self, kind: AttentionKind, layer: int, head: int) -> Array | None:
+        """(queries,) what the rows of a head sum to; None if each sums to 1."""
+        return None
+
     def audit(self, *places: Place) -> AuditReport:
-        """The checks of all heads of some attentions, of all without any; IndexError if there is no
-        such layer."""
+        """The reports of all heads of some attentions as one, of all without any; IndexError if
+        there is no such layer."""
         chosen = places or [
             (kind, layer)
             for kind, site in self.config.sites.items()
             for layer in range(site.n_layers)
         ]
-        heads = [head for kind, layer in chosen for head in self.checks[kind][layer]]
-        return AuditReport(tuple(Check(*check) for checks in heads for check in checks))
+        report = AuditReport(())
+        for kind, layer in chosen:
+            for head in range(self.config.sizes[kind][1]):
+                report = report.joined(self.report(kind, layer, head))
+        return report
 
     def map(
         self, kind: AttentionKind | str, layer: int, head: int, window: Window | None = None
@@ -57,26 +74,41 @@ class MappedRun(Translation):
         """One head, or a window of it; the audit is that of the whole head."""
         kind = AttentionKind(kind)
         mask = self.mask(kind, layer, head)
+        scores = self.scores(kind, layer, head)
+        sums = self.row_sums(kind, layer, head)
         window = window or Window(0, mask.shape[0], 0, mask.shape[1])
         cells = (window.queries, window.keys)
         labels = self.labels(kind).of(window)
-        report = AuditReport(tuple(starmap(Check, self.checks[kind][layer][head])))
+        report = self.report(kind, layer, head)
         drawn = HeadMap(
             kind=kind,
             layer=layer,
             head=head,
             model=self.model,
             norm=self.config.placement,
+            title=self.config.sites[kind].title,
             query_tokens=labels.queries,
             predicted_tokens=labels.predicted,
             key_tokens=labels.keys,
             window=window,
-            scores=self.arrays[f"{kind}.scores"][layer, head][cells],
+            scores=None if scores is None else scores[cells],
             mask=mask[cells],
             weights=self.weights(kind, layer, head)[cells],
+            sums=None if sums is None else sums[window.queries],
             report=report,
         )
         return sealed(drawn, report)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedRun(RunOfMaps):
+    """A run with its maps in a file, beside the model that made it."""
+
+    arrays: Mapping[str, NDArray[np.generic]] = field(default_factory=dict)  # of the file, by name
+    # by kind, layer and head: parts of checks
+    checks: Mapping[str, list[list[list[SavedCheck]]]] = field(default_factory=dict)
+    # SHA-256 of the files of the model that made the run
+    digests: Digests = field(default_factory=dict)
 
     def weights(self, kind: AttentionKind | str, layer: int, head: int) -> Array:
         """(queries, keys) weights of a whole head."""
@@ -86,6 +118,15 @@ class MappedRun(Translation):
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend."""
         return self.arrays[f"{AttentionKind(kind)}.mask"].astype(bool, copy=False)
+
+    def scores(self, kind: AttentionKind, layer: int, head: int) -> Array:
+        """(queries, keys) before the mask, of a whole head."""
+        scores: Array = self.arrays[f"{kind}.scores"][layer, head]
+        return scores
+
+    def report(self, kind: AttentionKind, layer: int, head: int) -> AuditReport:
+        """The checks that were made when the file was written."""
+        return AuditReport(tuple(starmap(Check, self.checks[kind][layer][head])))
 
 
 def save_maps(translation: Translation, directory: Path, path: Path) -> None:

@@ -36,7 +36,7 @@ def offer(kinds: Sequence[str], looks: Looks, now: State) -> None:
         scale = (
             f"{captions.quantity_name(first)}, colour from 0 to 1, {style.SCALE_NAMES[look.scale]}"
         )
-        model = f"{first.model} ({captions.NORMS[first.norm]})"
+        model = captions.model_name(first.model, first.norm)
         badges = dict.fromkeys(
             str(captions.badge(view.audit, view.derived)["text"]) for view in views
         )

@@ -153,7 +153,7 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
         data[0] |= frame.get("data", [{}])[0]
         return go.Figure(data, spec["layout"]).update_layout(frame.get("layout", {}))
 
-    model = f"{run.model} ({captions.NORMS[run.config.norm]})"
+    model = captions.model_name(run.model, run.config.placement)
     return Picture(drawn, " · ".join((feed["title"], feed["caption"], _position(look), model)))
 
 

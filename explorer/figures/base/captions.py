@@ -17,6 +17,7 @@ KIND_NAMES = {
     "cross": "Cross-attention",
 }
 NORMS = {"pre": "pre-norm", "post": "post-norm", "none": "no LayerNorm"}
+"""Where LayerNorm stands, in words; a model of which that is not known has none of them."""
 RESTS_FROM = 0.5
 OUTSIDE_FROM = 0.005
 MOST_NAMED = 8
@@ -79,6 +80,18 @@ QUANTITIES = {
 
 MEASURES = tuple(name for name, quantity in QUANTITIES.items() if quantity.offered)
 """The measures that a visitor chooses from."""
+
+
+def model_name(model: str, norm: str) -> str:
+    """A model in a caption, with where its LayerNorm stands if that is known."""
+    if norm not in NORMS:
+        return model
+    return f"{model} ({NORMS[norm]})"
+
+
+def kind_name(kind: str, title: str = "") -> str:
+    """What the maps of a kind are called: by their own title, if they have one."""
+    return title or KIND_NAMES[kind]
 
 
 def quantity(view: HeadMap) -> Quantity:
@@ -157,7 +170,9 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
     head = _head_of(view, role)
     if not view.mask[row].any():
         return [*opening, f", {head} may attend to nothing: every key is masked."]
-    best = int(np.argmax(view.weights[row]))
+    if np.isnan(view.weights[row]).all():
+        return [*opening, f", {head} has no number."]
+    best = int(np.nanargmax(view.weights[row]))
     largest = float(view.weights[row, best])
     key = quote(view.key_tokens[best])
     match getattr(view, "measure", "weight"):
@@ -179,7 +194,10 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
 def _remainder(view: HeadMap, row: int) -> str:
     """Where the weight of a row lies that is on none of the keys, in brackets; empty for none."""
     aside = float(hidden(view)[row])
-    left = 1 - float(view.weights[row].sum()) - aside
+    whole = 1.0
+    if view.sums is not None:
+        whole = float(view.sums[row])
+    left = whole - float(view.weights[row].sum()) - aside
     lost = "is taken by the Gaussian" if getattr(view, "reach", 0) else "lies outside this window"
     shares = ((aside, "lies on hidden tokens"), (left, lost))
     texts = [f"{percent(share)} {where}" for share, where in shares if share > OUTSIDE_FROM]
@@ -213,6 +231,8 @@ def notes(view: HeadMap) -> dict[int, str]:
         resting = [view.key_tokens[i] for i in special if weights[i] > RESTS_FROM]
         if resting and quantity(view) is QUANTITIES["weight"]:
             texts.append(f"over half of this row's weight lies on {resting[0]}, not on a word")
+        if view.sums is not None and abs(view.sums[row] - 1) >= OUTSIDE_FROM:
+            texts.append(f"this row sums to {view.sums[row]:.2f}, not to 1")
         if aside > 0:
             texts.append(f"{percent(float(aside))} of this row lies on hidden tokens")
         if texts:
@@ -223,7 +243,7 @@ def notes(view: HeadMap) -> dict[int, str]:
 def place(view: HeadMap) -> str:
     """Kind, layer and head, as captions begin."""
     return (
-        f"{KIND_NAMES[view.kind]} · layer {labels.count(view.layer)} · head "
+        f"{kind_name(view.kind, view.title)} · layer {labels.count(view.layer)} · head "
         f"{labels.count(view.head)}"
     )
 
@@ -234,12 +254,12 @@ def caption(
     """Kind, layer, head, step, quantity and model; the placeholder `{step}` is filled in later."""
     colour = "" if scale is None else f", colour from 0 to 1, {style.SCALE_NAMES[scale]}"
     numbers = f"{quantity_name(view)}{colour}{window_note(view.window, whole)}"
-    return f"{place(view)}{{step}} · {numbers} · {view.model} ({NORMS[view.norm]})"
+    return f"{place(view)}{{step}} · {numbers} · {model_name(view.model, view.norm)}"
 
 
 def quantity_name(view: HeadMap) -> str:
     """Meaning of the numbers of a view."""
-    merged = view.scores is None
+    merged = getattr(view, "merged", False)
     return quantity(view).words if merged else quantity(view).caption
 
 
@@ -250,7 +270,8 @@ def summary(view: HeadMap, links: int = 5) -> str:
     queries, names = cell_names(view)
     cells = [divmod(int(cell), keys) for cell in order if view.weights.flat[cell] > 0]
     strongest = "; ".join(f"{queries[i]}, {names[j]}: {view.weights[i, j]:.2f}" for i, j in cells)
-    title = f"{KIND_NAMES[view.kind]}, {labels.head_phrase(view.layer, view.head)}"
+    name = kind_name(view.kind, view.title)
+    title = f"{name}, {labels.head_phrase(view.layer, view.head)}"
     return f"{title}: {rows} queries by {keys} keys. Strongest links: {strongest or 'none'}."
 
 
@@ -289,8 +310,9 @@ def badge(audit: AuditReport, derived: bool = False) -> Badge:
     Its title says what stands behind it: the basis, the largest errors, what was not checked, the
     changes.
     """
+    nothing_failed = bool(audit.unchecked) and not _failed(audit)
     return {
-        "passed": bool(audit.passed),
+        "passed": nothing_failed or bool(audit.passed),
         "text": _verdict(audit, derived),
         "title": _evidence(audit),
     }
@@ -303,6 +325,10 @@ def _failed(audit: AuditReport) -> list[str]:
 
 def _verdict(audit: AuditReport, derived: bool) -> str:
     """The outcome of an audit in a few words, with the number of changes."""
+    if audit.unchecked:
+        if _failed(audit):
+            return "✗ not as they were given"
+        return f"○ {audit.unchecked}"
     proved = "consistent" if audit.imported else "verified"
     origin = "imported file, " if audit.imported else ""
     if not audit.passed:
@@ -328,12 +354,17 @@ def _denial(audit: AuditReport, proved: str) -> str:
     return f"not {proved}"
 
 
+_GIVEN = "These numbers were given as they are: no model computed them here."
+
+
 def _evidence(audit: AuditReport) -> str:
     """What stands behind the outcome of an audit, in sentences."""
     rows = _largest(audit, "row sums")
     outputs = _largest(audit, "outputs")
     failed = _failed(audit)
-    if failed:
+    if audit.unchecked:
+        texts = [_GIVEN, *audit.oddities]
+    elif failed:
         texts = [f"These checks fail: {', '.join(dict.fromkeys(failed))}."]
     else:
         texts = [_basis(audit, measured=rows is not None), *audit.proofs]

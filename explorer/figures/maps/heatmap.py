@@ -20,9 +20,10 @@ _LENGTH = " · length %{customdata[1]:.3f}"
 
 
 def levels(weights: np.ndarray, mask: np.ndarray, scale: str = "linear") -> np.ndarray:
-    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, 1 to 255 for the others."""
+    """Turns weights from 0 to 1 into colour levels: 0 for masked cells, and for what is no number,
+    1 to 255 for the others; below 0 is as 0, above 1 as 1."""
     visible = 1 + np.rint(254 * style.strength(weights, scale))
-    return np.where(mask, visible, 0).astype(np.uint8)
+    return np.where(mask & ~np.isnan(visible), visible, 0).astype(np.uint8)
 
 
 def pool(values: np.ndarray, limit: int) -> tuple[np.ndarray, int, int]:

@@ -38,7 +38,7 @@ def links(
         if value is not None and not 0 <= value <= 1:
             raise ValueError(f"The {name} is {value}; it must be from 0 to 1.")
     chosen = []
-    for query, row in enumerate(view.weights):
+    for query, row in enumerate(np.nan_to_num(view.weights)):
         keys = np.argsort(-row, kind="stable")
         if mass is not None:
             before = np.cumsum(row[keys]) - row[keys]

@@ -40,8 +40,9 @@ class Tile:
         cls, side: int, weights: np.ndarray, mask: np.ndarray, scale: str = "linear"
     ) -> Tile:
         """Pools to so many rows and columns at most; the largest weight has the largest level."""
-        largest, rows, columns = pool(np.where(mask, weights, np.float32(-1)), side)
-        return cls(levels(largest, largest >= 0, scale), rows, columns)
+        seen = np.where(mask & ~np.isnan(weights), weights, np.float32(-np.inf))
+        largest, rows, columns = pool(seen, side)
+        return cls(levels(largest, largest > -np.inf, scale), rows, columns)
 
 
 @dataclass(frozen=True)

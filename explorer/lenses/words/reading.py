@@ -21,10 +21,13 @@ from transformer.view import (
     Check,
     HeadMap,
     difference,
+    difference_as_given,
     worst,
 )
 
 Rows = Literal["read", "predicted"]
+_ALL = (Group(0, 1, ""),)
+"""One column as a group."""
 LIMIT = 1e-5
 """Largest difference of a drawn number from the sum of those that it stands for."""
 
@@ -46,8 +49,7 @@ class ReadView(HeadMap):
     """A map after reading: weights are summed over the pieces of a key, averaged over those of a
     query."""
 
-    # None if pieces were merged: words have no score
-    scores: Array | None  # type: ignore[assignment]
+    merged: bool = field(kw_only=True)  # whether pieces were merged: words have no score
     hidden: Array = field(
         kw_only=True
     )  # (rows,) float32, the weight on hidden columns of this window
@@ -84,6 +86,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         "measured": None if reading.words or view.measured is None else view.measured[cells],
         "mask": mask,
         "weights": weights,
+        "sums": None if view.sums is None else merge_words(view.sums[:, None], rows, _ALL)[:, 0],
         "centres": None,  # of pieces, not of what is drawn
         "report": partial(audit_read, view),
     }
@@ -94,7 +97,15 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         for groups, first in ((rows, view.window.query_start), (columns, view.window.key_start))
     )
     derived = view.measure != "weight" or reading.words or mask.shape != view.mask.shape
-    return ReadView(**read, hidden=hidden, rows=rows, columns=columns, named=named, derived=derived)
+    return ReadView(
+        **read,
+        merged=reading.words,
+        hidden=hidden,
+        rows=rows,
+        columns=columns,
+        named=named,
+        derived=derived,
+    )
 
 
 def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
@@ -108,18 +119,23 @@ def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
     columns = _members(drawn.columns, view.window.key_start, view.weights.shape[1])
     means = rows / np.maximum(1, rows.sum(1, keepdims=True))
     aside = ~columns.any(0)
+    known = np.isfinite(view.weights)
+    numbers = np.where(known, view.weights, 0)
     expected = {
-        "weights": means @ view.weights @ columns.T,
+        "weights": _unless(means @ numbers @ columns.T, rows @ ~known @ columns.T),
         "mask": rows @ view.mask @ columns.T > 0,
-        "hidden": means @ view.weights @ aside,
+        "hidden": _unless(means @ numbers @ aside, rows @ ~known @ aside),
     }
-    differences = [difference(getattr(drawn, name), array, 1.0) for name, array in expected.items()]
+    compared = difference
+    if view.audit.unchecked:
+        compared = difference_as_given
+    differences = [compared(getattr(drawn, name), array, 1.0) for name, array in expected.items()]
     for name in set(NUMBERS) - expected.keys():
-        numbers = getattr(drawn, name)
+        array = getattr(drawn, name)
         recorded = getattr(view, name)
-        if numbers is not None:  # words have no score
+        if array is not None:  # words have no score
             cells = recorded[np.ix_(rows.argmax(1), columns.argmax(1))]
-            differences.append(0.0 if np.array_equal(numbers, cells, equal_nan=True) else np.inf)
+            differences.append(0.0 if np.array_equal(array, cells, equal_nan=True) else np.inf)
     labels = (
         _named(drawn.query_tokens, view.query_tokens, rows),
         _named(drawn.key_tokens, view.key_tokens, columns),
@@ -130,6 +146,11 @@ def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:
     )
     arrays = Check("arrays drawn", worst(*differences), LIMIT)
     return view.audit.joined(AuditReport((arrays, Check("labels", float(not all(labels)), 0.0))))
+
+
+def _unless(numbers: Array, missing: Array) -> Array:
+    """Numbers, but none where one that they stand for is missing."""
+    return np.where(missing > 0, np.float32(np.nan), numbers)
 
 
 def _members(groups: Sequence[Group], first: int, length: int) -> Array:
@@ -202,7 +223,7 @@ def read_map(
     weight."""
     aside = np.ones(weights.shape[1], bool)
     aside[[place for column in columns for place in column.indices]] = False
-    hidden = merge_words(weights[:, aside].sum(1, keepdims=True), rows, [Group(0, 1, "")])[:, 0]
+    hidden = merge_words(weights[:, aside].sum(1, keepdims=True), rows, _ALL)[:, 0]
     seen = merge_words(mask.astype(np.float32), rows, columns) > 0
     return merge_words(weights, rows, columns), seen, hidden
 

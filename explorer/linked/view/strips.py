@@ -231,7 +231,7 @@ def followed(weights: np.ndarray) -> Sequence[int]:
     Of weights (steps, sources).
     """
     n_words = max(1, weights.shape[1] - 1)
-    keys: Sequence[int] = np.argmax(weights[:, :n_words], axis=1).tolist()
+    keys: Sequence[int] = np.argmax(np.nan_to_num(weights[:, :n_words]), axis=1).tolist()
     return keys
 
 

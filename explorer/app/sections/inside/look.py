@@ -133,7 +133,7 @@ class Look:
         place = captions.place(self.view)
         if name not in FIXED:
             place += f" · {self._query_name()}"
-        model = f"{self.view.model} ({captions.NORMS[self.view.norm]})"
+        model = captions.model_name(self.view.model, self.view.norm)
         return SlotPicture(
             name=name,
             spec=spec,

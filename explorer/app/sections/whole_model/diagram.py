@@ -78,7 +78,7 @@ class Inspected:
 
 
 def named(run: Translation) -> str:
-    return f"{run.model} ({captions.NORMS[run.config.norm]})"
+    return captions.model_name(run.model, run.config.placement)
 
 
 def look(opened: View, now: State) -> tuple[Inspected, tuple[str, ...]]:
