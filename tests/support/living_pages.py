@@ -44,6 +44,10 @@ class Opened:
                 rest[i * size : (i + 1) * size].reshape(shape) for i in range(count)
             ]
             rest = rest[count * size :]
+            if told["raw"]:
+                numbers = np.frombuffer(rest[: 4 * size].tobytes(), "<f4").reshape(shape)
+                self.cells[kind].append(numbers)
+                rest = rest[4 * size :]
             self.measures[kind] = {}
             for name, measure in told.get("measures", {}).items():
                 shape = (len(measure["heads"]), *told["shape"])

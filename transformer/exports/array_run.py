@@ -19,7 +19,7 @@ from transformer.exports.arrays import (
     sides_of,
 )
 from transformer.exports.maps import RunOfMaps
-from transformer.text.words import spelled
+from transformer.text.words import is_special, spelled
 from transformer.view import Array, AuditReport, BoolArray
 
 YOURS = "your numbers"
@@ -89,16 +89,14 @@ class HeadNumbers:
     def of(cls, weights: Array, limit: float) -> HeadNumbers:
         """Of (queries, keys) weights, whose rows may sum to 1 ± a limit."""
         sums = weights.sum(1, dtype=np.float64)
-        away = np.abs(sums - 1)
-        wrong = ~(away <= limit)
-        known = np.where(np.isnan(away), -1.0, away)
+        away = np.nan_to_num(np.abs(sums - 1), posinf=np.inf)  # a sum that is no number is none
         with np.errstate(invalid="ignore"):
             n_negative = int((weights < 0).sum())
             n_above = int((weights > 1 + limit).sum())
         return cls(
             sums=sums.astype(np.float32),
-            n_rows=int(wrong.sum()),
-            furthest=float(sums[int(known.argmax())]),
+            n_rows=int((away > limit).sum()),
+            furthest=float(sums[int(away.argmax())]),
             n_negative=n_negative,
             n_above=n_above,
             n_missing=int(np.isnan(weights).sum()),
@@ -243,8 +241,11 @@ def array_run(arrays: OwnArrays, name: str = "") -> ArrayRun:
 
 
 def _text(pieces: tuple[str, ...]) -> str:
-    """What tokens spell."""
-    return spelled(pieces or ("",)).strip("◦")
+    """What tokens spell, without those that stand for no text if there are others."""
+    words = [piece for piece in pieces if not is_special(piece)]
+    if not words:
+        return " ".join(pieces)
+    return spelled(words)
 
 
 def _site(weights: KindWeights) -> Site:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ from transformer.config import AttentionKind, Side
 from transformer.families.pieces import byte_name
 from transformer.text.words import SPACE, Special, is_punctuation
 from transformer.view import Array, BoolArray
+
+if TYPE_CHECKING:
+    from typing_extensions import CapsuleType
 
 MOST_TOKENS = 1_024
 """Most tokens of a side."""
@@ -54,7 +57,8 @@ class SupportsArray(Protocol):
 class SupportsDlpack(Protocol):
     """An array of a framework that shares its memory (DLPack)."""
 
-    def __dlpack__(self) -> object: ...
+    def __dlpack__(self, *, stream: None = ...) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 Numbers: TypeAlias = "SupportsArray | SupportsDlpack | Sequence[Numbers] | float | None"
@@ -207,14 +211,16 @@ def own_arrays(
 def as_array(numbers: object, name: str) -> NDArray[np.generic]:
     """Numbers of any framework as NumPy's, shared where that can be; WeightsError if they are
     none."""
-    for move in ("detach", "cpu"):  # a tensor of PyTorch that needs gradients, or lies elsewhere
-        numbers = getattr(numbers, move, lambda same=numbers: same)()
+    moves = ["detach", "cpu"]  # a tensor of PyTorch that needs gradients, or lies elsewhere
     if str(getattr(numbers, "dtype", "")) == "torch.bfloat16":
-        numbers = getattr(numbers, "float", lambda same=numbers: same)()
+        moves.append("float")
+    for move in moves:
+        numbers = getattr(numbers, move, lambda same=numbers: same)()
     try:
         if isinstance(numbers, SupportsDlpack) and not hasattr(numbers, "__array__"):
-            numbers = np.from_dlpack(numbers)  # type: ignore[arg-type]
-        array = np.asarray(numbers)
+            array: NDArray[np.generic] = np.from_dlpack(numbers)
+        else:
+            array = np.asarray(numbers)
     except (TypeError, ValueError, RuntimeError, BufferError):
         raise WeightsError(
             f"“{name}” is no array: its rows have different lengths, or hold more than numbers."
@@ -284,18 +290,18 @@ def _titles(
 def _layers(numbers: Numbers, name: str) -> tuple[Layer, ...]:
     """The layers of what was given, (heads, queries, keys) each, of one shape."""
     if isinstance(numbers, list | tuple) and any(map(_is_array, numbers)):
-        parts = [_layer(part, f"layer {at} of “{name}”") for at, part in enumerate(numbers, 1)]
-    elif isinstance(numbers, list | tuple) and any(_is_array(part) for part in _first(numbers)):
+        layers = [_layer(part, f"layer {at} of “{name}”") for at, part in enumerate(numbers, 1)]
+    elif isinstance(numbers, list | tuple) and any(map(_is_array, _first(numbers))):
         raise WeightsError(
             f"“{name}” has a list for each step, as generate() returns: run the model once over "
             "the whole output."
         )
     else:
-        parts = _cut(numbers, name)
-    if not parts:
+        layers = _cut(numbers, name)
+    if not layers:
         raise WeightsError(f"“{name}” has no layers.")
-    _check_layers(parts, name)
-    return tuple(parts)
+    _check_layers(layers, name)
+    return tuple(layers)
 
 
 def _first(numbers: Sequence[Numbers]) -> Sequence[Numbers]:
@@ -402,35 +408,35 @@ def _pieces(tokens: Tokens | None) -> _Pieces:
         return _Pieces()
     if isinstance(tokens, Mapping):
         named = dict[Side, tuple[str, ...]]()
-        for name, texts in tokens.items():
+        for name, of_side in tokens.items():
             if name not in SIDES:
                 raise WeightsError(
                     f"There is no side “{name}”; tokens are of the encoder or the decoder."
                 )
-            named[SIDES[name]] = pieces_of(texts)
+            named[SIDES[name]] = pieces_of(of_side)
         return _Pieces(named, len(named) > 1)
     if isinstance(tokens, str):
         raise WeightsError("The tokens are one text; give a list with a text for each token.")
-    parts = [_texts(part) for part in tokens]
-    if not any(isinstance(part, list) for part in parts):
-        pieces = pieces_of([str(part) for part in parts])
+    texts = [_texts(token) for token in tokens]
+    lists = [pieces_of(text) for text in texts if isinstance(text, list)]
+    if not lists:
+        pieces = pieces_of([text for text in texts if isinstance(text, str)])
         return _Pieces({"encoder": pieces, "decoder": pieces})
-    lists = [pieces_of(part) for part in parts if isinstance(part, list)]
-    if len(lists) != 2 or len(parts) != 2:
+    if len(lists) != 2 or len(texts) != 2:
         raise WeightsError(
-            f"There are {len(parts)} lists of tokens; give one, or those of queries and of keys."
+            f"There are {len(texts)} lists of tokens; give one, or those of queries and of keys."
         )
     queries, keys = lists
     return _Pieces({"encoder": keys, "decoder": queries}, True)
 
 
-def _texts(part: str | Sequence[str]) -> str | list[str]:
+def _texts(token: str | Sequence[str]) -> str | list[str]:
     """A token, or the list of several."""
-    if isinstance(part, str):
-        return part
-    if hasattr(part, "__iter__"):
-        return [str(text) for text in part]
-    raise WeightsError(f"The token {part!r:.40} is no text.")
+    if isinstance(token, str):
+        return token
+    if hasattr(token, "__iter__"):
+        return list(token)
+    raise WeightsError(f"The token {token!r:.40} is no text.")
 
 
 def pieces_of(tokens: Sequence[str]) -> tuple[str, ...]:

@@ -91,13 +91,20 @@ class RunOfMaps(Translation):
             predicted_tokens=labels.predicted,
             key_tokens=labels.keys,
             window=window,
-            scores=None if scores is None else scores[cells],
+            scores=_part(scores, cells),
             mask=mask[cells],
             weights=self.weights(kind, layer, head)[cells],
-            sums=None if sums is None else sums[window.queries],
+            sums=_part(sums, window.queries),
             report=report,
         )
         return sealed(drawn, report)
+
+
+def _part(array: Array | None, cells: slice | tuple[slice, slice]) -> Array | None:
+    """A part of an array, if there is one."""
+    if array is None:
+        return None
+    return array[cells]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

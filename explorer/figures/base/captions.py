@@ -194,10 +194,10 @@ def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
 def _remainder(view: HeadMap, row: int) -> str:
     """Where the weight of a row lies that is on none of the keys, in brackets; empty for none."""
     aside = float(hidden(view)[row])
-    whole = 1.0
+    total = 1.0
     if view.sums is not None:
-        whole = float(view.sums[row])
-    left = whole - float(view.weights[row].sum()) - aside
+        total = float(view.sums[row])
+    left = total - float(view.weights[row].sum()) - aside
     lost = "is taken by the Gaussian" if getattr(view, "reach", 0) else "lies outside this window"
     shares = ((aside, "lies on hidden tokens"), (left, lost))
     texts = [f"{percent(share)} {where}" for share, where in shares if share > OUTSIDE_FROM]

@@ -183,6 +183,8 @@ def row_tokens(view: HeadMap) -> tuple[str, ...]:
 def axis_titles(view: HeadMap) -> tuple[str, str]:
     """Axis titles: the source of the queries (rows), and that of the keys and values (columns)."""
     layer = f"layer {labels.count(view.layer)}"
+    if view.title:
+        return f"queries, {layer}", f"keys, {layer}"
     if view.kind == "encoder":
         return f"queries: encoder, {layer}", f"keys and values: encoder, {layer}"
     queries = f"queries: decoder, {layer} (token {named(view)})"

@@ -47,6 +47,7 @@ class AttentionMaps:
         self._longest = longest
         self._roles = known.roles.get(kind, ())
         site = run.config.sites[self._kind]
+        self._title = site.title
         self._lengths = (len(run.tokens(site.query_side)), len(run.tokens(site.key_side)))
         self._size = run.config.sizes[kind]
         self._default = known.opens.get(kind, (self._size[0] - 1, 0))
@@ -56,17 +57,21 @@ class AttentionMaps:
         self.opens = self._default if self._default in self.whole else chosen[0]
         views = {head: read_view(run.map(kind, *head), Reading()) for head in self.whole}
         weights = np.array([view.weights for view in views.values()])
-        levels, beside = packed.cells(weights, np.array([view.mask for view in views.values()]))
+        mask = np.array([view.mask for view in views.values()])
+        raw = not packed.are_shares(weights)
+        fine = longest <= FINE
+        self.has_scores = all(view.scores is not None for view in views.values())
         scores = self._scores([*views.values()])
         self._scored = scores is not None
         views = {head: self._drawn(view) for head, view in views.items()}
-        self.arrays = [levels]
-        if longest <= FINE:
-            self.arrays.append(beside)
+        if raw:
+            self.arrays = packed.raw_cells(weights, mask)
+        else:
+            self.arrays = [*packed.cells(weights, mask)][: 1 + fine]
         self.arrays += scores or ()
         self.audit = run.audit(*((self._kind, layer) for layer in range(self._size[0])))
         for view in views.values():  # every head that is drawn, with its labels
-            self.audit = self.audit.joined(view.audit)
+            self.audit = self.audit.joined(replace(view.audit, oddities=()))
         feeds = {head: self._feed(view) for head, view in views.items()}
         shared = feeds[self.whole[0]]
         alone = {head: _unlike(feed, shared) for head, feed in feeds.items()}
@@ -74,7 +79,8 @@ class AttentionMaps:
             "size": self._size,
             "shape": self._lengths,
             "scored": self._scored,
-            "fine": longest <= FINE,
+            "fine": fine and not raw,
+            "raw": raw,
             "shared": shared,
             "own": self._grid(alone),
         }
@@ -130,7 +136,7 @@ class AttentionMaps:
         figure = json.loads(feed["figure"])
         cells = figure["data"][0]
         cells |= {"z": None, "customdata": None}
-        if self._longest > FINE:
+        if self._longest > FINE and packed.are_shares(view.weights):
             cells["hovertemplate"] = cells["hovertemplate"].replace(":.3f", ":.2f")
         page_feed: dict[str, Any] = {
             "off": False,
@@ -192,7 +198,7 @@ class AttentionMaps:
         if "whole" in self.values:
             names = ", ".join(labels.head_name(*head) for head in self.whole)
             opens = f"whole in this file: {names}; of the others it holds the tiles"
-        name = captions.KIND_NAMES[kind]
+        name = captions.kind_name(kind, self._title)
         return {
             "title": f"{name}: {labels.counted(n_layers, 'layer')} of {n_heads} heads",
             "hue": kind,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from explorer.linked.living.page import page
+from explorer.linked.living.page import model_in, page, tokens_in
+from transformer.exports.arrays import Tokens, Weights
 from transformer.run import Translation
 
 if TYPE_CHECKING:
@@ -36,9 +37,25 @@ class FramedPage:
         return f"FramedPage({len(self.page):,} characters of HTML)"
 
 
+@overload
 def show(
     run: Translation, model: Translator | None = None, *, height: int = 720, **options: Any
+) -> FramedPage: ...
+@overload
+def show(
+    run: Weights, model: Tokens | None = None, *, height: int = 720, **options: Any
+) -> FramedPage: ...
+def show(
+    run: Translation | Weights,
+    model: Translator | Tokens | None = None,
+    *,
+    height: int = 720,
+    **options: Any,
 ) -> FramedPage:
-    """The linked view of a run for a notebook; arguments and errors as in ``page``, ``height`` in
-    px."""
-    return FramedPage(page(run, model, **options), height)
+    """The linked view of a run, or of weights and tokens, for a notebook; arguments and errors as
+    in ``page``, ``height`` in px."""
+    if isinstance(run, Translation):
+        content = page(run, model_in(model), **options)
+    else:
+        content = page(run, tokens_in(model), **options)
+    return FramedPage(content, height)

@@ -20,6 +20,17 @@ class CellError(ValueError):
     """A number of a map is not one that a page can hold."""
 
 
+def are_shares(weights: np.ndarray) -> bool:
+    """Whether all weights are from 0 to 1, but for what rounding adds."""
+    away = float(np.abs(weights - 0.5).max(initial=0.0))  # NaN if one is none
+    return away <= 0.5 + 1 / 1000
+
+
+def raw_cells(weights: np.ndarray, mask: np.ndarray) -> list[Bytes]:
+    """Colour levels, and the numbers themselves as float32: of weights that are any numbers."""
+    return [levels(weights, mask), weights.astype("<f4").view(np.uint8)]
+
+
 def cells(
     weights: np.ndarray,  # (layers, heads, queries, keys), from 0 to 1
     mask: np.ndarray,  # the same shape, true where the query may attend

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 from urllib.parse import parse_qsl
 
 import transformer
@@ -24,7 +24,10 @@ from explorer.linked.view.home import HOME, home, next_feed, stops
 from explorer.linked.view.strips import claim_step, glossed, meant, strips_feed, tell
 from explorer.linked.view.wire import Feed
 from transformer.config import Head
+from transformer.exports.array_run import run_of
+from transformer.exports.arrays import Tokens, Weights
 from transformer.run import NotCapturedError, Translation
+from transformer.view import AuditReport
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
@@ -43,10 +46,38 @@ class PageError(ValueError):
     """A run cannot become a page."""
 
 
+@overload
 def page(
     run: Translation,
     model: Translator | None = None,
     *,
+    directory: str | Path | None = None,
+    place: str = "",
+    heads: str = "",
+    measures: Sequence[str] = (),
+    why: Sequence[int] = (),
+    beside: Translation | None = None,
+    beside_model: Translator | None = None,
+    beside_directory: str | Path | None = None,
+) -> str: ...
+@overload
+def page(
+    run: Weights,
+    model: Tokens | None = None,
+    *,
+    tokens: Tokens | None = None,
+    kinds: str | Mapping[str, str] = "",
+    name: str = "",
+    place: str = "",
+    heads: str = "",
+) -> str: ...
+def page(
+    run: Translation | Weights,
+    model: Translator | Tokens | None = None,
+    *,
+    tokens: Tokens | None = None,
+    kinds: str | Mapping[str, str] = "",
+    name: str = "",
     directory: str | Path | None = None,
     place: str = "",
     heads: str = "",
@@ -62,8 +93,16 @@ def page(
     run stands beside itself without changes; `directory` gives roles. `place` and `heads` are
     addresses counted from 1 (``step=7&cross=3.5``): where it opens, and which heads are whole
     beyond 256 tokens. `measures`: "carried", "effect"; `why`: steps, from 1, that are explained.
-    NotCapturedError, PageError, or CellError if weights are not from 0 to 1.
+    NotCapturedError or PageError if the page cannot have what it is asked for.
+
+    In the place of a run and its model, weights of one's own and their tokens, with a `name`, and
+    `kinds`: "encoder", "decoder", "cross", or a word of one's own, as
+    ``transformer.exports.arrays.own_arrays`` takes them; WeightsError if they do not fit together.
     """
+    if not isinstance(run, Translation):
+        run = run_of(run, tokens_in(tokens or model), kinds=kinds, name=name)
+        return written(run, Known(), place, heads)
+    model = model_in(tokens or model)
     known = Known.of(model, directory)
     pair: tuple[Translation, Known] | None
     if beside is not None:
@@ -75,6 +114,20 @@ def page(
     else:
         pair = None
     return written(run, known, place, heads, beside=pair, measures=measures, why=why)
+
+
+def tokens_in(model: Translator | Tokens | None) -> Tokens | None:
+    """Tokens, which weights need; PageError if a model stands in their place."""
+    if model is None or isinstance(model, Sequence | Mapping):
+        return model
+    raise PageError("Weights are shown with tokens; a model belongs to a run.")
+
+
+def model_in(model: Translator | Tokens | None) -> Translator | None:
+    """The model of a run; PageError if tokens stand in its place."""
+    if isinstance(model, Sequence | Mapping):
+        raise PageError("Tokens are given with weights; a run has its own.")
+    return model
 
 
 def written(
@@ -172,10 +225,13 @@ def side(
 ) -> tuple[str, str]:
     """The HTML of a run, and its data."""
     kinds = _maps(run, known, place, heads, measures)
+    audit = AuditReport(())
+    for maps in kinds.values():
+        audit = audit.joined(maps.audit)
     texts = {
-        "about": [_about(run, known)],
+        "about": [_about(run, known, audit)],
         "texts": _texts(run),
-        "proof": _proof(run, known, kinds),
+        "proof": _proof(run, known, kinds, audit),
     }
     if run.interventions:
         texts["changes"] = [
@@ -230,8 +286,13 @@ def _maps(
     }
 
 
-def _about(run: Translation, known: Known) -> str:
+def _about(run: Translation, known: Known, audit: AuditReport) -> str:
     """What the page is, in the line at its top."""
+    if audit.unchecked:
+        return (
+            f"Attention weights, {run.model}, not checked: every head, in one file of Attention "
+            "explorer, which needs no network."
+        )
     sort = "A text"
     written = "written by"
     if len(run.config.stacks) > 1:
@@ -345,23 +406,29 @@ def _content(
     }
 
 
-def _proof(run: Translation, known: Known, kinds: Mapping[str, AttentionMaps]) -> list[str]:
+def _proof(
+    run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], audit: AuditReport
+) -> list[str]:
     """Provenance, one line each: model and way of decoding, audit, changes, what this page cannot
     do."""
-    sha256 = known.sha256 or run.model_sha256
-    origin = f"weights SHA-256 {sha256}" if sha256 else "the hash of its weights was not given"
-    audit = next(iter(kinds.values())).audit
-    for kind in kinds.values():
-        audit = audit.joined(kind.audit)
     badge = captions.badge(audit)
-    decoding = ""
+    sha256 = known.sha256 or run.model_sha256
+    origin = "the hash of its weights was not given"
+    if sha256:
+        origin = f"weights SHA-256 {sha256}"
+    facts = [run.model]
+    if not audit.unchecked:
+        facts.append(origin)
     if run.steps:
-        decoding = f"decoding: {run.method} · "
+        facts.append(f"decoding: {run.method}")
+    exactness = f"Weights are written {_written(kinds.values())}."
+    if not audit.unchecked:
+        exactness += f" {_NEEDS_MODEL}"
     return [
-        f"{run.model} · {origin} · {decoding}{_lengths(run)} · {version()}",
+        " · ".join((*facts, _lengths(run), version())),
         f"{badge['text']}: every head of every layer. {badge['title']}",
         *run.notes,
-        f"Weights are written {_written(kinds.values())}. {_NEEDS_MODEL}",
+        exactness,
     ]
 
 
@@ -387,15 +454,20 @@ def _written(kinds: Collection[AttentionMaps]) -> str:
     """How exactly, and of which heads."""
     if all(kind.values["scored"] for kind in kinds):
         return "with three decimals, scores before the mask with two"
-    fine = all(kind.values["fine"] for kind in kinds)
-    exactness = "with three decimals" if fine else "in the steps of the colours, 1/254"
-    words = f"{exactness}; scores before the mask are in pages of up to {SCORED} tokens a side"
+    exactness = "in the steps of the colours, 1/254"
+    if all(kind.values["fine"] for kind in kinds):
+        exactness = "with three decimals"
+    if any(kind.values["raw"] for kind in kinds):
+        exactness = "as they are, as 32-bit numbers, where they are not from 0 to 1"
+    words = [exactness]
+    if any(kind.has_scores for kind in kinds):
+        words.append(f"scores before the mask are in pages of up to {SCORED} tokens a side")
     if any("whole" in kind.values for kind in kinds):
-        words += (
-            f", all heads whole in those of up to {WHOLE}: here each is a pooled tile, and few are "
-            "whole"
+        words.append(
+            f"all heads are whole in pages of up to {WHOLE} tokens a side: here each is a pooled "
+            "tile, and few are whole"
         )
-    return words
+    return "; ".join(words)
 
 
 _UNCHECKED = "Not checked: scripts are blocked here, so only these texts are shown."

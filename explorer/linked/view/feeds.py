@@ -87,7 +87,7 @@ def head_feed(
         "columns": columns,
         "spans": {"rows": spans(view.rows), "columns": spans(view.columns)},
         "names": {"rows": row_names, "columns": column_names},
-        "title": f"{SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
+        "title": f"{view.title or SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
         "about": ROWS[rows],
         "caption": captions.caption(view, scale, whole),
         "badge": captions.badge(view.audit, view.derived),
@@ -162,12 +162,16 @@ def choice(
     size: Head,
     first: Head,
     roles: Sequence[Sequence[str]] = (),
+    *,
+    title: str = "",
 ) -> Choice:
-    """A choice of heads over a map."""
+    """A choice of heads over a map; `title` as in `captions.kind_name`."""
     opens = "This head" if head == first else labels.head_phrase(*first).capitalize()
+    name = captions.kind_name(kind, title)
+    short = title or SHORT_NAMES[kind]
     return {
-        "name": captions.KIND_NAMES[kind] if kind == "cross" else SHORT_NAMES[kind],
-        "label": f"Head of {captions.KIND_NAMES[kind].lower()}",
+        "name": name if kind == "cross" else short,
+        "label": f"Head of {name.lower()}",
         "size": size,
         "head": head,
         "roles": roles,

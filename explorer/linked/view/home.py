@@ -131,7 +131,8 @@ def head_map(
     if is_off(run, kind, head):
         feed = switched_off(feed, view, role)
     if opens is not None:
-        feed["choice"] = choice(kind, head, run.config.sizes[kind], opens, roles)
+        size = run.config.sizes[kind]
+        feed["choice"] = choice(kind, head, size, opens, roles, title=view.title)
     return feed
 
 

@@ -19,10 +19,11 @@ export function written(bytes, dtype, shape) {
 }
 
 // Thousandths of the weight nearest to a colour level; the second byte of a cell, if it has one, says how far the
-// weight is from it.
+// weight is from it. Weights that are not from 0 to 1 are in the file as they are.
 const near = (level) => Math.floor((1000 * (Math.max(level, 1) - 1) + 127) / 254);
 
-const weight = ({ levels, beside }, i) => (near(levels[i]) + (beside ? beside[i] - 128 : 0)) / 1000;
+const weight = ({ levels, beside, numbers, raw }, i) =>
+  raw ? numbers[i] : (near(levels[i]) + (beside ? beside[i] - 128 : 0)) / 1000;
 
 // A feed whose figure has its cells: colour levels (rows × columns), and numbers of every cell.
 export function filled(feed, levels, bytes, shape) {
@@ -50,6 +51,7 @@ class Run {
       if (kind.whole) kind.pooled = take(heads * kind.tile[0] * kind.tile[1]);
       const count = (kind.whole?.length ?? heads) * kind.shape[0] * kind.shape[1];
       kind.levels = take(count);
+      if (kind.raw) kind.numbers = floats(take(4 * count));
       if (kind.fine) kind.beside = take(count);
       if (kind.scored) kind.scores = [take(count), take(count)];
       for (const measure of Object.values(kind.measures ?? {})) takeMeasure(measure, kind.shape, take);
@@ -83,7 +85,7 @@ class Run {
 
   // Decimals with which the weights of a kind are written.
   decimals(name) {
-    return this.kinds[name].fine ? 3 : 2;
+    return this.kinds[name].fine || this.kinds[name].raw ? 3 : 2;
   }
 
   // The weights of a head, and its scores before the mask to two if they are in the file.

@@ -8,7 +8,7 @@ from living_pages import Opened
 from sources import named
 from still_runs import still_run
 
-from explorer import page
+from explorer import PageError, page, show
 from explorer.app.address.state import State
 from explorer.app.maps.looking import cells_of, lacking
 from explorer.app.server.run_key import RunKey
@@ -168,3 +168,85 @@ def test_a_run_that_writes_nothing_has_no_effects():
     )
     run = replace(opened.translation, fills={1: object()})
     assert lacking(replace(opened, translation=run), "effect") is None
+
+
+# --- weights of one's own ------------------------------------------------------------------------
+
+
+def shares(*shape: int) -> np.ndarray:
+    """Weights whose rows sum to 1."""
+    weights = np.random.default_rng(1).random(shape).astype(np.float32)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+WORDS = ["[CLS]", "old", "house", "[SEP]"]
+
+
+def test_a_page_of_weights_holds_them_and_says_that_nobody_checked_them():
+    weights = shares(2, 3, 4, 4)
+    content = page(weights, WORDS, name="BERT", kinds="heads of BERT", place="source=3&encoder=1.2")
+    opened = Opened(content)
+    assert (opened.weights("encoder") == np.rint(1000 * weights.astype(float))).all()
+    told = opened.run["kinds"]["encoder"]
+    assert (told["raw"], told["scored"], told["fine"]) == (False, False, True)
+    feed = opened.feed("encoder", 1, 0)
+    assert "score" not in feed["figure"]["data"][0]["hovertemplate"]
+    assert feed["title"] == "heads of BERT L2 H1"
+    assert feed["choice"]["name"] == "heads of BERT"
+    assert feed["caption"].startswith("heads of BERT · layer 2 · head 1{step} · weights, colour")
+    assert feed["caption"].endswith("· BERT")
+    assert feed["badge"]["text"] == "○ your numbers, not checked"
+    said = opened.run["said"]
+    assert said["about"] == [
+        "Attention weights, BERT, not checked: every head, in one file of Attention explorer, "
+        "which needs no network."
+    ]
+    assert said["texts"] == ["old house"]
+    assert said["proof"][-1] == "Weights are written with three decimals."
+    assert show(weights, WORDS, height=300).height == 300
+    assert page(weights, tokens=WORDS) == page(weights, WORDS)
+
+
+def test_a_page_holds_numbers_that_are_no_weights_as_they_are():
+    weights = shares(1, 2, 4, 4)
+    weights[0, 1] = [[-1, 0, 1, 2], [np.nan, 0.5, 0.25, 0.25], [0, 0, 0, 0.5], [0, 0, 0, 1]]
+    opened = Opened(page(weights, WORDS))
+    told = opened.run["kinds"]["encoder"]
+    assert (told["raw"], told["fine"]) == (True, False)
+    levels, numbers = opened.cells["encoder"]
+    assert np.array_equal(numbers, weights, equal_nan=True)
+    assert levels[0, 1].tolist() == [
+        [1, 1, 255, 255],
+        [0, 128, 65, 65],
+        [1, 1, 1, 128],
+        [1, 1, 1, 255],
+    ]
+    feed = opened.feed("encoder", 0, 1)
+    assert feed["badge"]["text"] == "○ your numbers, not checked"
+    assert "1 of 4 rows do not sum to 1" not in feed["badge"]["title"]
+    assert "2 of 4 rows do not sum to 1; the furthest sums to 2." in feed["badge"]["title"]
+    assert feed["notes"]["2"] == "this row sums to 0.50, not to 1"
+    proof = " ".join(opened.run["said"]["proof"])
+    assert proof.count("rows do not sum to 1; the furthest") == 2  # behind the badge, as a note
+    assert "1 cell is no number (NaN), drawn empty." in proof
+    assert "Weights are written as they are, as 32-bit numbers" in proof
+
+
+def test_a_long_text_of_one_s_own_is_in_pooled_tiles():
+    weights = shares(1, 2, 300, 300)
+    opened = Opened(page(weights, [f"word{i}" for i in range(300)], heads="encoder=1.2"))
+    assert opened.run["kinds"]["encoder"]["whole"] == [[0, 1]]
+    assert opened.tiles["encoder"].shape == (1, 2, 30, 30)
+    for head in range(2):
+        for row, column in np.ndindex(30, 30):
+            block = weights[0, head, 10 * row : 10 * row + 10, 10 * column : 10 * column + 10]
+            expected = 1 + round(254 * float(block.max()))
+            assert opened.tiles["encoder"][0, head, row, column] == expected
+
+
+def test_tokens_stand_with_weights_and_a_model_with_a_run(translator: Translator):
+    run = translator.translate("one two", max_length=3)
+    with pytest.raises(PageError, match="a run has its own"):
+        page(run, ["one", "two"])
+    with pytest.raises(PageError, match="a model belongs to a run"):
+        page(shares(1, 1, 2, 2), translator)

@@ -1,0 +1,374 @@
+"""Weights of one's own: what is taken for what, what a run of them is, and what is refused."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+import torch
+
+from transformer.config import AttentionKind
+from transformer.exports.array_run import UNCHECKED, YOURS, run_of
+from transformer.exports.arrays import MOST_TOKENS, WeightsError, own_arrays, pieces_of
+from transformer.text.words import Special
+from transformer.view import Window
+
+WORDS = ["[CLS]", "old", "house", "##s", "[SEP]"]
+PIECES = ("[CLS]", "▁old", "▁house", "s", "[SEP]")
+
+
+def weights_of(*shape: int, causal: bool = False) -> np.ndarray:
+    """Random weights whose rows sum to 1, computed cell by cell."""
+    rng = np.random.default_rng(sum(shape))
+    weights = rng.random(shape).astype(np.float32) + 0.1
+    for place in np.ndindex(shape[:-1]):
+        if causal:
+            weights[place][place[-1] + 1 :] = 0
+        weights[place] /= weights[place].sum()
+    return weights
+
+
+class OnlyDlpack:
+    """An array that only shares its memory."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: object) -> object:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+class Cache:
+    """A cache of TransformerLens: what reads like a mapping, and is none."""
+
+    def __init__(self, arrays: Mapping[str, object]) -> None:
+        self.arrays = arrays
+
+    def keys(self) -> list[str]:
+        return list(self.arrays)
+
+    def __getitem__(self, name: str) -> object:
+        return self.arrays[name]
+
+
+FULL = weights_of(2, 3, 5, 5)
+CAUSAL = weights_of(2, 3, 5, 5, causal=True)
+CROSS = weights_of(2, 3, 4, 5)
+GIVEN: dict[str, tuple[object, np.ndarray]] = {
+    "an array": (FULL, FULL),
+    "one layer": (FULL[0], FULL[:1]),
+    "one matrix": (FULL[0, 1], FULL[:1, 1:2]),
+    "nested lists": (FULL.tolist(), FULL),
+    "layers": ([*FULL], FULL),
+    "layers with their batch": (tuple(FULL[:, None]), FULL),
+    "stacked layers with their batch": (FULL[:, None], FULL),
+    "layers of one head": ([*FULL[:, 2]], FULL[:, 2:]),
+    "tensors that need gradients": ([torch.from_numpy(a).requires_grad_() for a in FULL], FULL),
+    "one that only shares its memory": (OnlyDlpack(FULL), FULL),
+    "half precision": (FULL.astype(np.float16), FULL.astype(np.float16)),
+    "bfloat16": (
+        torch.from_numpy(FULL).bfloat16(),
+        torch.from_numpy(FULL).bfloat16().float().numpy(),
+    ),
+    "outputs of transformers": (OrderedDict(attentions=tuple(FULL[:, None]), logits=None), FULL),
+    "a cache": (
+        Cache(
+            {
+                "blocks.1.attn.hook_pattern": FULL[1, None],
+                "blocks.0.attn.hook_pattern": FULL[0, None],
+                "blocks.0.hook_resid_pre": FULL,
+            }
+        ),
+        FULL,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_weights_are_taken_in_every_form(name: str):
+    weights, expected = GIVEN[name]
+    run = run_of(weights, WORDS)
+    assert list(run.config.sizes.items()) == [("encoder", expected.shape[:2])]
+    for layer, head in np.ndindex(expected.shape[:2]):
+        found = run.weights("encoder", layer, head)
+        assert found.dtype == np.float32
+        assert np.array_equal(found, expected[layer, head].astype(np.float32))
+    assert run.source_tokens == PIECES
+    assert (run.target_tokens, run.steps, run.log_probs) == ((), (), ())
+
+
+def test_numbers_are_not_copied_where_they_need_not_be():
+    run = run_of([*FULL], WORDS)
+    assert all(np.shares_memory(run.weights("encoder", layer, 1), FULL) for layer in range(2))
+    assert run.nbytes == FULL.nbytes
+
+
+KINDS: dict[str, tuple[object, object, object, dict[str, tuple[str, bool]]]] = {
+    "square": (FULL, None, "", {"encoder": ("", False)}),
+    "zeros above the diagonal": (CAUSAL, WORDS, "", {"decoder": ("", True)}),
+    "the same, said to be an encoder's": (CAUSAL, WORDS, "encoder", {"encoder": ("", False)}),
+    "a decoder that sees all": (FULL, WORDS, "decoder", {"decoder": ("", False)}),
+    "oblong": (CROSS, None, "", {"cross": ("", False)}),
+    "square, of two texts": (FULL, (list("abcde"), WORDS), "", {"cross": ("", False)}),
+    "a word of one's own": (FULL, WORDS, "heads of BERT", {"encoder": ("heads of BERT", False)}),
+    "one cell": (np.ones((1, 1)), ["a"], "", {"encoder": ("", False)}),
+    "three kinds": (
+        {
+            "encoder_attentions": FULL,
+            "decoder_attentions": CAUSAL[..., :4, :4],
+            "cross_attentions": CROSS,
+        },
+        {"encoder": WORDS, "decoder": list("abcd")},
+        "",
+        {"encoder": ("", False), "decoder": ("", True), "cross": ("", False)},
+    ),
+    "words of one's own": (
+        {"text to image": CROSS, "image": FULL},
+        {"keys": WORDS, "queries": list("abcd")},
+        "",
+        {"encoder": ("image", False), "cross": ("text to image", False)},
+    ),
+    "what each is": (
+        {"one": FULL, "two": FULL},
+        WORDS,
+        {"one": "encoder", "two": "decoder"},
+        {"encoder": ("one", False), "decoder": ("two", False)},
+    ),
+    "an encoder and a decoder of a cache": (
+        {
+            "encoder.0.attn.hook_pattern": FULL[0],
+            "decoder.0.attn.hook_pattern": CAUSAL[0, :, :4, :4],
+            "decoder.0.cross_attn.hook_pattern": CROSS[0],
+        },
+        {"encoder": WORDS, "decoder": list("abcd")},
+        "",
+        {"encoder": ("", False), "decoder": ("", True), "cross": ("", False)},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_weights_connect_follows_from_what_is_said_or_from_shapes_tokens_and_zeros(name: str):
+    weights, tokens, kinds, expected = KINDS[name]
+    sites = run_of(weights, tokens, kinds=kinds).config.sites
+    assert {str(kind): (site.title, site.causal) for kind, site in sites.items()} == expected
+
+
+def test_three_kinds_have_their_own_numbers_of_layers_and_heads_on_one_cursor():
+    run = run_of(
+        {"encoder": FULL, "decoder": weights_of(1, 2, 4, 4, causal=True), "cross": CROSS[:1]},
+        {"encoder": WORDS, "decoder": ["<s>", "▁das", "▁alte", "▁Haus"]},
+        name="T5",
+    )
+    assert run.config.sizes == {"encoder": (2, 3), "decoder": (1, 2), "cross": (1, 3)}
+    assert {side: run.tokens(side) for side in run.config.stacks} == {
+        "encoder": PIECES,
+        "decoder": ("<s>", "▁das", "▁alte", "▁Haus"),
+    }
+    assert (run.config.last_kind, run.config.cursor_side) == ("cross", "decoder")
+    assert (run.model, run.source_text, run.text) == ("T5", "old houses", "das alte Haus")
+    labels = run.labels("cross")
+    assert (labels.queries, labels.predicted, labels.keys) == (
+        run.target_tokens,
+        None,
+        run.source_tokens,
+    )
+
+
+def test_a_map_has_no_scores_and_says_that_nobody_checked_it():
+    run = run_of(CAUSAL, WORDS)
+    window = Window(1, 4, 0, 3)
+    view = run.map("decoder", 1, 2, window)
+    assert np.array_equal(view.weights, CAUSAL[1, 2, 1:4, :3])
+    assert view.mask.tolist() == [[column <= row for column in range(3)] for row in range(1, 4)]
+    assert view.scores is None
+    assert view.sums == pytest.approx([1, 1, 1])
+    assert (view.model, view.norm, view.key_tokens) == (YOURS, "unknown", PIECES[:3])
+    for report in (view.audit, run.audit(), run.audit((AttentionKind.DECODER, 0))):
+        assert (report.unchecked, report.oddities, report.passed) == (UNCHECKED, (), False)
+    with pytest.raises(IndexError, match="no head 3 in a layer 0"):
+        run.weights("decoder", 0, 3)
+
+
+def test_rows_that_do_not_sum_to_1_and_cells_that_are_no_weights_are_counted_and_left_alone():
+    weights = FULL.copy()
+    weights[0, 1, 2] *= 1.5
+    weights[1, 0, 0, 0] = -0.25
+    weights[1, 2, 3, 3] = np.nan
+    weights[1, 2, 4] = [3, -2, 0, 0, 0]
+    run = run_of(weights, WORDS)
+    sums = [sum(map(float, row)) for row in weights.reshape(-1, 5)]
+    cells = [float(cell) for cell in weights.ravel()]
+    assert run.notes == (
+        f"{sum(abs(total - 1) > 1e-3 for total in sums)} of {len(sums)} rows do not sum to 1; the "
+        "furthest sums to 1.5.",
+        f"{sum(cell < 0 for cell in cells)} cells are negative, drawn as 0 is.",
+        "1 cell is above 1, drawn as 1 is.",
+        "1 cell is no number (NaN), drawn empty.",
+    )
+    assert np.array_equal(run.weights("encoder", 1, 2), weights[1, 2], equal_nan=True)
+    oddities = {
+        (layer, head): run.map("encoder", layer, head).audit.oddities
+        for layer, head in np.ndindex(2, 3)
+    }
+    assert oddities == {
+        (0, 0): (),
+        (0, 1): ("1 of 5 rows do not sum to 1; the furthest sums to 1.5.",),
+        (0, 2): (),
+        (1, 0): (
+            f"1 of 5 rows do not sum to 1; the furthest sums to {sums[15]:.3g}.",
+            "1 cell is negative, drawn as 0 is.",
+        ),
+        (1, 1): (),
+        (1, 2): (
+            "1 cell is negative, drawn as 0 is.",
+            "1 cell is above 1, drawn as 1 is.",
+            "1 cell is no number (NaN), drawn empty.",
+        ),
+    }
+    assert run.map("encoder", 0, 1).sums == pytest.approx(sums[5:10])
+
+
+def test_half_precision_may_round_more():
+    rounded = FULL + np.float32(0.0008)
+    assert run_of(rounded, WORDS).notes
+    assert not run_of(rounded.astype(np.float16), WORDS).notes
+
+
+@pytest.mark.parametrize(
+    ("tokens", "pieces"),
+    [
+        (["▁the", "▁cat", "s", "</s>"], ("▁the", "▁cat", "s", "</s>")),
+        (["The", "Ġcat", "s", "Ã©", "Ċ"], ("The", "▁cat", "s", "é", "<0x0A>")),
+        (["[CLS]", "un", "##able", ".", "##"], ("[CLS]", "▁un", "able", ".", "##")),
+        (["The", "old house", ","], ("▁The", "▁old▁house", ",")),
+        ([Special("END"), "a"], ("END", "▁a")),
+    ],
+)
+def test_tokens_are_read_with_the_marks_of_their_vocabulary(
+    tokens: list[str], pieces: tuple[str, ...]
+):
+    assert pieces_of(tokens) == pieces
+
+
+def test_tokens_that_stand_for_no_text_are_known_by_their_names():
+    assert [isinstance(piece, Special) for piece in pieces_of(WORDS)] == [True, *[False] * 3, True]
+    assert not any(isinstance(piece, Special) for piece in pieces_of(["pt_BR", "<b>", "[1]"]))
+
+
+def test_weights_without_tokens_are_numbered():
+    run = run_of(CROSS)
+    assert run.source_tokens == ("▁1", "▁2", "▁3", "▁4", "▁5")
+    assert run.target_tokens == ("▁1", "▁2", "▁3", "▁4")
+
+
+REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "tokens": (
+        lambda: own_arrays(FULL, WORDS[:4]),
+        "The queries axis of “weights” has 5, but 4 tokens were given.",
+    ),
+    "tokens of keys": (
+        lambda: own_arrays(CROSS, (list("abcd"), WORDS[:3])),
+        "The keys axis of “weights” has 5, but 3 tokens were given.",
+    ),
+    "another kind": (
+        lambda: own_arrays({"encoder": FULL, "cross": CROSS[..., :3]}),
+        "The keys axis of “cross” has 3, but “encoder” has 5.",
+    ),
+    "layers": (
+        lambda: own_arrays([FULL[0], FULL[0, :, :4, :4]]),
+        "The queries axis of “weights” has 5 in layer 1 and 4 in layer 2.",
+    ),
+    "heads": (
+        lambda: own_arrays([FULL[0], FULL[0, :2]]),
+        "The heads axis of “weights” has 3 in layer 1 and 2 in layer 2.",
+    ),
+    "self-attention": (
+        lambda: own_arrays(CROSS, kinds="decoder"),
+        "The queries axis of “weights” has 4 and its keys axis 5; self-attention has as many of "
+        "both.",
+    ),
+    "a batch": (
+        lambda: own_arrays(torch.ones(2, 3, 1, 4, 4)),
+        "The batch axis of layer 1 of “weights” has 3 texts; give 1, such as layer[:1].",
+    ),
+    "long": (
+        lambda: own_arrays(np.zeros((1, 1, 1, MOST_TOKENS + 1), np.float16)),
+        "The keys axis of “weights” has 1,025; from 1 to 1,024 are shown.",
+    ),
+    "empty": (
+        lambda: own_arrays(np.zeros((2, 0, 3, 3))),
+        "The heads axis of “weights” has 0; from 1 to 256 are shown.",
+    ),
+    "no layers": (lambda: own_arrays(np.zeros((0, 2, 3, 3))), "“weights” has no layers."),
+    "deep": (
+        lambda: own_arrays(np.zeros((257, 1, 1, 1))),
+        "The layers axis of “weights” has 257; at most 256 are shown.",
+    ),
+    "axes": (
+        lambda: own_arrays(np.zeros(5)),
+        "“weights” has 1 axes; weights are one matrix (queries, keys), (heads, queries, keys), "
+        "(layers, heads, queries, keys), or a list of layers.",
+    ),
+    "axes of a layer": (
+        lambda: own_arrays([np.zeros(5)]),
+        "Layer 1 of “weights” has 1 axes; a layer has 3, (heads, queries, keys), or 4 with its "
+        "batch.",
+    ),
+    "no eager attention": (
+        lambda: own_arrays({"attentions": (None, None)}),
+        "There are no numbers in layer 1 of “attentions”: load the model with "
+        'attn_implementation="eager", which keeps its weights.',
+    ),
+    "steps of generate()": (
+        lambda: own_arrays([(torch.ones(1, 1, 1, 1),), (torch.ones(1, 1, 1, 2),)]),
+        "“weights” has a list for each step, as generate() returns: run the model once over the "
+        "whole output.",
+    ),
+    "ragged": (
+        lambda: own_arrays([[0.5, 0.5], [1.0]]),
+        "“weights” is no array: its rows have different lengths, or hold more than numbers.",
+    ),
+    "texts": (
+        lambda: own_arrays(np.array([["a"]])),
+        "“weights” holds <U1; weights must be numbers.",
+    ),
+    "nothing": (lambda: own_arrays({}), "There are no weights: the mapping is empty."),
+    "one text": (
+        lambda: own_arrays(FULL, "the old house"),
+        "The tokens are one text; give a list with a text for each token.",
+    ),
+    "ids": (lambda: own_arrays(FULL, [1, 2, 3, 4, 5]), "The token 1 is no text."),
+    "many lists": (
+        lambda: own_arrays(FULL, [WORDS, WORDS, WORDS]),
+        "There are 3 lists of tokens; give one, or those of queries and of keys.",
+    ),
+    "a side": (
+        lambda: own_arrays(FULL, {"left": WORDS}),
+        "There is no side “left”; tokens are of the encoder or the decoder.",
+    ),
+    "two of one kind": (
+        lambda: own_arrays({"one": FULL, "two": FULL}, WORDS),
+        "“one” and “two” are both taken for encoder attention: say of each what it is, encoder, "
+        "decoder or cross.",
+    ),
+    "one word for two": (
+        lambda: own_arrays({"one": FULL, "two": FULL}, WORDS, "encoder"),
+        "One word, “encoder”, is given for 2 kinds: say of each what it is.",
+    ),
+    "a word for nothing": (
+        lambda: own_arrays({"one": FULL}, WORDS, {"two": "encoder"}),
+        "There are no weights “two”; there are one.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_fit_is_refused_in_a_sentence_that_names_the_axis_and_both_sizes(name: str):
+    ask, sentence = REFUSED[name]
+    with pytest.raises(WeightsError) as refusal:
+        ask()
+    assert str(refusal.value) == sentence
