@@ -25,11 +25,11 @@ ALONE = heads.KindPage(
     ),
     seeing=KIND.seeing.replace("source token", "token"),
 )
-"""The page of a run whose only text the encoder reads."""
+"""The page of a run without steps, which need not have a decoder."""
 
 opened = open_sentence_page("encoder_self_attention", kinds=("encoder",))
 if opened is not None:
     drawn = ALONE
-    if "decoder" in opened.translation.config.stacks:
+    if opened.translation.steps:
         drawn = KIND
     heads.show(drawn, opened)

@@ -16,7 +16,7 @@ with for_pytorch("heads"):
     from explorer.app.sections.heads.head import SurveyView
     from explorer.app.server.jobs import Job, stays
     from explorer.app.server.pairs import read_upload
-    from explorer.app.server.source import Source
+    from explorer.app.server.source import NEEDS_MODEL, Source
     from explorer.app.server.surveys import lines_of, named, run_of, shipped
     from explorer.app.shell import frame, menu, needs
     from explorer.app.shell.fitting import fit_heads
@@ -51,7 +51,9 @@ def show() -> None:
     now = session.current()
     file, run = session.visit().sentences, None
     with refusals():
-        if source is not None and not needs.tell_lack(source, ("encoder", "decoder")):
+        if source is not None and not source.has_model:
+            inform(NEEDS_MODEL)
+        elif source is not None and not needs.tell_lack(source, ("encoder", "decoder")):
             run = run_of(source, lines_of(source, file and file[1], now.language))
     frame.end("heads", now, refused=run is None)
     if source is None or run is None:

@@ -260,6 +260,8 @@ def holds(change: Intervention) -> bool:
     return of_tokens(change) or change.part in ("scores", "weights", "heads")
 
 
-opened = open_sentence_page("inside_a_head", controls, changes=holds, kinds=("encoder", "decoder"))
+opened = open_sentence_page(
+    "inside_a_head", controls, changes=holds, kinds=("encoder", "decoder"), vectors=True
+)
 if opened is not None:
     show_with_model(opened, show)

@@ -363,6 +363,7 @@ opened = open_sentence_page(
     lambda now: sections.switch("masks", now),
     changes=of_tokens,
     kinds=("encoder", "decoder"),
+    vectors=True,
 )
 if opened is not None:
     show(opened)

@@ -1,4 +1,5 @@
-"""Open a file: a run saved from this app as a whole trace, shown without its model."""
+"""Open a file: a run saved from this app as a whole trace, or weights of one's own; shown without
+a model."""
 
 from explorer.app.shell.waiting import for_pytorch
 
@@ -11,13 +12,14 @@ with for_pytorch("open_file"):
     from explorer.app.controls import part, plain
     from explorer.app.maps.run_export import trace_file
     from explorer.app.server import examples, models, runs
-    from explorer.app.server.models import Imported
+    from explorer.app.server.models import Imported, OpenFile
     from explorer.app.server.run_key import RunKey
     from explorer.app.server.source import FILE
     from explorer.app.shell import frame, menu
     from explorer.app.shell.model_picker import pick_model
-    from explorer.figures.base import labels
-    from explorer.figures.base.captions import NORMS, badge
+    from explorer.figures.base import captions, labels
+    from explorer.figures.base.captions import badge
+    from transformer.exports.array_files import FORMATS
     from transformer.exports.npz import model_digest
     from transformer.view import AS_RECORDED
 
@@ -30,7 +32,9 @@ _GIVEN = (
 _INTRODUCTION = (
     "Here you open runs that you saved as NPZ under “Export”, even if their model is not "
     "available. Such a file opens with all its views. The app repeats all checks that need no "
-    "model. A file stays open for this visit only."
+    "model. Weights of your own open too, from any program, and nobody checks them: NPZ, npy, "
+    "safetensors or JSON with `weights`, or `encoder_attentions`, `decoder_attentions` and "
+    "`cross_attentions`, and `tokens`. A file stays open for this visit only."
 )
 
 
@@ -51,7 +55,7 @@ def show() -> None:
     frame.show_notices(now)
     for name in reversed(list(session.visit().files)):
         with st.container(border=True):
-            _opened(Imported(name))
+            _opened(models.opened(name))
 
 
 def _open_sample() -> None:
@@ -66,21 +70,57 @@ def _open_sample() -> None:
 @part()
 def _upload() -> None:
     key = session.control("upload", tuple(session.visit().files))["key"]
-    file = st.file_uploader("NPZ file", type=["npz"], key=key)
+    file = st.file_uploader("File of a run or of weights", type=list(FORMATS), key=key)
     if file is None:
         return
     opened = models.open_file(file.name, file.getvalue())
     session.rerun(model=opened.name, changes=(), off=(), **_NOWHERE, **opened.selection)
 
 
-def _opened(file: Imported) -> None:
-    run, trace = file.translation, file.translation.attention
-    assert trace is not None
+def _opened(file: OpenFile) -> None:
+    """One open file: what it holds, what is known of its numbers, and what can be done with it."""
+    run = file.translation
     texts = (text if len(text) <= 300 else f"{text[:300]}…" for text in (run.source_text, run.text))
     st.markdown(f"**{plain(file.name.removeprefix(FILE))}**")
-    st.markdown(" → ".join(map(plain, texts)))
+    st.markdown(" → ".join(plain(text) for text in texts if text))
+    if isinstance(file, Imported):
+        _checks(file)
+    else:
+        _weights(file)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        known = as_params(State(model=file.name, **Moves(file.selection)))
+        st.page_link("app.py", label="Show it", icon=":material/visibility:", query_params=known)
+        if isinstance(file, Imported):
+            _again(file)
+        st.button(
+            "Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary"
+        )
+
+
+def _weights(file: OpenFile) -> None:
+    """The sizes of weights, and what is odd about them."""
+    run = file.translation
+    sizes = [
+        f"{captions.kind_name(kind, site.title)}: {labels.counted(site.n_layers, 'layer')} of "
+        f"{labels.counted(run.config.sizes[kind][1], 'head')}, {len(run.tokens(site.query_side))} "
+        f"× {len(run.tokens(site.key_side))} tokens"
+        for kind, site in run.config.sites.items()
+    ]
+    st.caption(plain(" · ".join(sizes)))
+    verdict = badge(run.audit())
+    room = f"{models.nbytes(run) / 2**20:.1f} MiB in memory"
+    st.markdown(plain(f"{verdict['text']} · {room}"), help=plain(str(verdict["title"])))
+    for note in run.audit().remarks:
+        st.caption(plain(note))
+
+
+def _checks(file: Imported) -> None:
+    """The sizes of a run, and the checks of its trace."""
+    run = file.translation
+    trace = run.trace
     size = f"{len(run.source_tokens)} → {len(run.target_tokens)} tokens"
-    st.caption(plain(f"{size} · {run.method} · model {run.model} ({NORMS[run.config.placement]})"))
+    model = captions.model_name(run.model, run.config.placement)
+    st.caption(plain(f"{size} · {run.method} · model {model}"))
     with st.spinner("Checking every head of the file"):
         report = trace.audit()
     verdict = badge(report)
@@ -96,13 +136,6 @@ def _opened(file: Imported) -> None:
     with st.expander("Checks"):
         st.markdown(
             "\n".join(["| check | worst | limit | how | |", "|---|---|---|---|---|", *rows])
-        )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        known = as_params(State(model=file.name, **Moves(file.selection)))
-        st.page_link("app.py", label="Show it", icon=":material/visibility:", query_params=known)
-        _again(file)
-        st.button(
-            "Close", key=f"close.{file.name}", on_click=_close, args=(file.name,), type="tertiary"
         )
 
 

@@ -310,6 +310,8 @@ def bleu(stated: Sequence[Score]) -> tuple[str, str]:
     return "; ".join(f"{score.value:g}" for score in shared), rest
 
 
-opened = open_sentence_page("whole_model", changes=of_tokens, kinds=("encoder", "decoder"))
+opened = open_sentence_page(
+    "whole_model", changes=of_tokens, kinds=("encoder", "decoder"), vectors=True
+)
 if opened is not None:
     show_with_model(opened, show)

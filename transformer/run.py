@@ -204,6 +204,12 @@ class Translation:
         """(queries, keys) weights of a whole head; errors as in ``head``."""
         return self.trace.weights(kind, layer, head)
 
+    def layer_weights(
+        self, kind: AttentionKind | str, layer: int, window: Window | None = None
+    ) -> Array:
+        """(heads, queries, keys) weights of all heads of a layer; errors as in ``head``."""
+        return self.trace.weights(AttentionKind(kind), layer, window=window)
+
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend; errors as in ``head``."""
         return self.trace.layer(kind, layer, head).mask().numpy()

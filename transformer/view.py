@@ -91,7 +91,7 @@ class AuditReport:
     skipped: tuple[str, ...] = ()
     # whose numbers these are, if nothing made or checked them here: "your numbers, not checked"
     unchecked: str = ""
-    oddities: tuple[str, ...] = ()  # what such numbers have that weights have not, a sentence each
+    remarks: tuple[str, ...] = ()  # what is to be said of such numbers, a sentence each
 
     def joined(self, other: AuditReport) -> AuditReport:
         """Both reports as one; the claim is the other's, if it makes one."""
@@ -103,7 +103,7 @@ class AuditReport:
             claim=other.claim or self.claim,
             skipped=_once(self.skipped + other.skipped),
             unchecked=other.unchecked or self.unchecked,
-            oddities=_once(self.oddities + other.oddities),
+            remarks=_once(self.remarks + other.remarks),
         )
 
     @property

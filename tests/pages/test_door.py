@@ -4,12 +4,23 @@ on, and nothing fails."""
 from itertools import product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from app_pages import run, write_encoder
 from decoder_models import write_decoder
 from real_models import smollm2
 
 from explorer.app.address import sitemap
+from transformer.exports.array_run import run_of
+
+
+def shares(*shape: int, causal: bool = False) -> np.ndarray:
+    """Weights whose rows sum to 1."""
+    weights = np.random.default_rng(0).random(shape)
+    if causal:
+        weights = np.tril(weights)
+    return weights / weights.sum(-1, keepdims=True)
+
 
 MODELS = {
     "en-pt": "The cat is old.",
@@ -24,6 +35,19 @@ MODELS = {
     "real.gguf": "The capital of France is",
 }
 """A model of every kind by the name in its address, and a text for it; the last one is SmolLM2."""
+FILES = {
+    "imported: one.npy (000000)": run_of(shares(2, 3, 5, 5), ["[CLS]", "old", "house", "##s", "."]),
+    "imported: three.npz (000000)": run_of(
+        {
+            "encoder_attentions": shares(2, 3, 4, 4),
+            "decoder_attentions": shares(1, 2, 5, 5, causal=True),
+            "cross_attentions": shares(1, 2, 5, 4),
+        },
+        {"encoder": ["▁the", "▁old", "▁house", "</s>"], "decoder": list("abcde")},
+    ),
+}
+"""Open files of weights, of one kind and of three."""
+MODELS |= dict.fromkeys(FILES, "The cat is old.")
 MADE = {"gpt2": "GPT-2", "llama": "Llama, groups of three"}
 """Those that a test makes: random ones of other programs' formats."""
 ADDRESSES = [
@@ -66,6 +90,10 @@ LACKS = {
     "gpt2": OF_A_SOURCE,
     "llama": OF_A_SOURCE,
     "real.gguf": OF_A_SOURCE,
+    "imported: one.npy (000000)": {
+        *("pages/decoder_self_attention.py/decoded", "pages/decoder_self_attention.py/trained"),
+        *("pages/cross_attention.py/attention", "pages/cross_attention.py/alignment"),
+    },
 }
 """By model, where it lacks the attention that is shown, and a sentence leads to what it has."""
 ROWS = [
@@ -109,7 +137,8 @@ def test_every_page_shows_every_model_or_says_why_not(
     folder = request.getfixturevalue("real" if name == "real.gguf" else "models")
     monkeypatch.setenv("TRANSFORMER_MODELS", str(folder))
     page, view = address
-    at = run(page, model=name, text=MODELS[name], write="4", view=view)
+    files = {name: FILES[name]} if name in FILES else None
+    at = run(page, files, model=name, text=MODELS[name], write="4", view=view)
     pictures = [*at.get("plotly_chart"), *at.get("bidi_component"), *at.get("dataframe")]
     assert not at.error
     assert at.session_state["state"].model == name

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,9 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
+from explorer.app.address.session import Visit
 from explorer.app.server.queue import AT_ONCE, turns
+from transformer.run import Translation
 from transformer.storage.directory import save_checkpoint
 from transformer.text.tokenizer import Tokenizer, Vocabulary
 from transformer.text.words import MASK
@@ -85,9 +87,16 @@ def write_encoder(path: Path, fills: bool) -> Path:
     return path
 
 
-def run(page: str = "app.py", **params: str | list[str] | None) -> AppTest:
-    """Opens a page with an address, without the parameters that are None; nothing may go wrong."""
+def run(
+    page: str = "app.py",
+    files: Mapping[str, Translation] | None = None,
+    **params: str | list[str] | None,
+) -> AppTest:
+    """Opens a page with an address, without the parameters that are None, while the visitor has
+    files open; nothing may go wrong."""
     at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    if files:
+        at.session_state["visit"] = Visit(files=dict(files))
     for name, value in {"model": "copy", "text": SENTENCE, **params}.items():
         if value is not None:
             at.query_params[name] = value

@@ -23,7 +23,7 @@ class Audit:
     claim: str = ""
     skipped: tuple[str, ...] = ()
     unchecked: str = ""
-    oddities: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def joined(self, other: object) -> "Audit":
         """The audit with checks of what is drawn, which no figure here asks for."""

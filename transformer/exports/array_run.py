@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from transformer.config import AttentionKind, ModelConfig, Side, Site, Stack, SublayerName
+from transformer.config import AttentionKind, ModelConfig, Place, Side, Site, Stack, SublayerName
 from transformer.exports.arrays import (
     KindWeights,
     OwnArrays,
@@ -42,6 +42,11 @@ class ArrayConfig(ModelConfig):
     n_heads: int = 1
     attentions: tuple[Site, ...] = ()  # in the order of a model's table
     heads: tuple[int, ...] = ()  # of each of them
+
+    @property
+    def task(self) -> str:
+        """They were read, and nothing is known of an output."""
+        return "read"
 
     @property
     def placement(self) -> str:
@@ -174,18 +179,22 @@ class ArrayRun(RunOfMaps):
         return self.numbers[kind][layer][head].sums
 
     def report(self, kind: AttentionKind, layer: int, head: int) -> AuditReport:
-        """That nothing was checked, and what is odd about the numbers of a head."""
-        oddities = self.numbers[kind][layer][head].oddities
-        return AuditReport((), unchecked=UNCHECKED, oddities=oddities)
+        """That nothing was checked, what was inferred, and what is odd about a head's numbers."""
+        return self._report([kind], [self.numbers[kind][layer][head]])
 
-    def audit(self, *places: tuple[AttentionKind, int]) -> AuditReport:
+    def audit(self, *places: Place) -> AuditReport:
         """The same of all heads of some attentions, of all without any, together."""
         chosen = places or [
             (kind, layer) for kind, layers in self.numbers.items() for layer in range(len(layers))
         ]
         heads = [head for kind, layer in chosen for head in self.numbers[kind][layer]]
+        return self._report([kind for kind, _ in chosen], heads)
+
+    def _report(self, kinds: list[AttentionKind], heads: list[HeadNumbers]) -> AuditReport:
+        inferred = [self.arrays[kind].inferred for kind in dict.fromkeys(kinds)]
         oddities = HeadNumbers.joined(heads).oddities
-        return AuditReport((), unchecked=UNCHECKED, oddities=oddities)
+        remarks = (*filter(None, inferred), *oddities)
+        return AuditReport((), unchecked=UNCHECKED, remarks=remarks)
 
 
 def _numbers(weights: KindWeights) -> list[list[HeadNumbers]]:
@@ -223,6 +232,10 @@ def array_run(arrays: OwnArrays, name: str = "") -> ArrayRun:
     target = arrays.tokens.get("decoder", ())
     numbers = {kind: _numbers(weights) for kind, weights in arrays.kinds.items()}
     every = [head for layers in numbers.values() for layer in layers for head in layer]
+    oddities = " ".join(HeadNumbers.joined(every).oddities)
+    notes: tuple[str, ...] = ()
+    if oddities:
+        notes = (f"{oddities} The numbers are shown as they are.",)
     return ArrayRun(
         source_text=_text(source),
         text=_text(target),
@@ -234,7 +247,7 @@ def array_run(arrays: OwnArrays, name: str = "") -> ArrayRun:
         method="read",
         model=name or YOURS,
         config=ArrayConfig(attentions=sites, heads=heads, n_heads=max(heads), d_model=max(heads)),
-        notes=(*arrays.notes, *HeadNumbers.joined(every).oddities),
+        notes=notes,
         arrays=arrays.kinds,
         numbers=numbers,
     )

@@ -125,6 +125,7 @@ class KindWeights:
     kind: AttentionKind  # what they connect
     layers: tuple[Layer, ...]  # (heads, queries, keys) each, of one shape
     causal: bool  # whether all cells above the diagonal are exactly 0, in a kind that is masked
+    inferred: str = ""  # what was inferred of its mask, in a sentence
 
     @property
     def title(self) -> str:
@@ -167,7 +168,6 @@ class OwnArrays:
 
     kinds: Mapping[AttentionKind, KindWeights]  # in the order of a model's table
     tokens: Mapping[Side, tuple[str, ...]]  # of each side that a kind connects
-    notes: tuple[str, ...] = field(default=())  # what was inferred, a sentence each
 
 
 def sides_of(kind: AttentionKind) -> tuple[Side, Side]:
@@ -193,7 +193,6 @@ def own_arrays(
     titles = _titles(kinds, [*layers_of])
     pieces = _pieces(tokens)
     arrays = dict[AttentionKind, KindWeights]()
-    notes = list[str]()
     for name, layers in layers_of.items():
         title, kind = titles[name]
         entry = _placed(title, layers, kind or OUTPUTS.get(name), pieces)
@@ -203,9 +202,8 @@ def own_arrays(
                 "attention: say of each what it is, encoder, decoder or cross."
             )
         arrays[entry.kind] = entry
-        notes += _inferred(entry, kind or OUTPUTS.get(name))
     ordered = {kind: arrays[kind] for kind in AttentionKind if kind in arrays}
-    return OwnArrays(kinds=ordered, tokens=_tokens_of(ordered, pieces), notes=tuple(notes))
+    return OwnArrays(kinds=ordered, tokens=_tokens_of(ordered, pieces))
 
 
 def as_array(numbers: object, name: str) -> NDArray[np.generic]:
@@ -475,6 +473,13 @@ def _begun(token: str) -> str:
     return f"{SPACE}{token.replace(' ', SPACE)}"
 
 
+_MASKED = (
+    "Cells above the diagonal are all exactly 0, so they are drawn as masked: each row is taken to "
+    "see the tokens up to its own."
+)
+_UNMASKED = "Some cells above the diagonal are not 0, so none is drawn as masked."
+
+
 def _placed(
     name: str, layers: tuple[Layer, ...], kind: AttentionKind | None, pieces: _Pieces
 ) -> KindWeights:
@@ -488,8 +493,12 @@ def _placed(
             f"The queries axis of “{name}” has {queries:,} and its keys axis {keys:,}; "
             "self-attention has as many of both."
         )
-    causal = causal and kind is AttentionKind.DECODER
-    return KindWeights(name=name, kind=kind, layers=layers, causal=causal)
+    inferred = ""
+    if kind is AttentionKind.DECODER and queries > 1:
+        inferred = _UNMASKED
+        if causal:
+            inferred = _MASKED
+    return KindWeights(name=name, kind=kind, layers=layers, causal=causal, inferred=inferred)
 
 
 def _kind_of(queries: int, keys: int, pieces: _Pieces, *, causal: bool) -> AttentionKind:
@@ -520,18 +529,6 @@ def _is_causal(layers: Sequence[Layer], name: str) -> bool:
             if weights[0, 1:].any() or np.triu(weights, 1).any():
                 return False
     return True
-
-
-def _inferred(entry: KindWeights, stated: AttentionKind | None) -> list[str]:
-    """What was inferred of a kind, a sentence each."""
-    if entry.causal:
-        return [
-            "Cells above the diagonal are all exactly 0, so they are drawn as masked: each row is "
-            "taken to see the tokens up to its own."
-        ]
-    if stated is AttentionKind.DECODER:
-        return ["Some cells above the diagonal are not 0, so none is drawn as masked."]
-    return []
 
 
 def _tokens_of(

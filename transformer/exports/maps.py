@@ -38,6 +38,16 @@ class RunOfMaps(Translation):
         """(queries, keys) weights of a whole head."""
         raise NotImplementedError
 
+    def layer_weights(
+        self, kind: AttentionKind | str, layer: int, window: Window | None = None
+    ) -> Array:
+        """(heads, queries, keys) weights of all heads of a layer."""
+        cells = (slice(None), slice(None))
+        if window is not None:
+            cells = (window.queries, window.keys)
+        n_heads = self.config.sizes[AttentionKind(kind)][1]
+        return np.stack([self.weights(kind, layer, head)[cells] for head in range(n_heads)])
+
     def mask(self, kind: AttentionKind | str, layer: int, head: int) -> BoolArray:
         """(queries, keys) of a whole head, True = may attend."""
         raise NotImplementedError

@@ -4,7 +4,7 @@ A Marian model is the paper's post-norm Transformer with a few other choices, ea
 config: the layout of the sinusoids, scaled embeddings, the activation, the start token (``<pad>``),
 a bias on the logits, one embedding table or several, and language pieces.
 
-Texts are split as MarianTokenizer splits them, with its oddities: `</s>`, `<unk>` and `<pad>` in a
+Texts are split as MarianTokenizer splits them, with its remarks: `</s>`, `<unk>` and `<pad>` in a
 text are the special ids, and `>>fra<<` is a single piece only at the start of a text. JSON has the
 ids of the pieces of two sentencepiece models.
 """

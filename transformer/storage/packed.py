@@ -27,6 +27,15 @@ class ArraysError(ValueError):
     """A file of arrays cannot be read; the message says why in one sentence."""
 
 
+def npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Shape, whether columns come first, and type of the array of an open npy file."""
+    header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[np.generic]]]
+    header = np.lib.format.read_array_header_2_0
+    if np.lib.format.read_magic(file) == (1, 0):
+        header = np.lib.format.read_array_header_1_0
+    return header(file, max_header_size=_MOST_HEADER)
+
+
 class ArrayFile:
     """An open NPZ file whose names and sizes were checked; nothing is unpacked before it is asked
     for."""
@@ -53,13 +62,7 @@ class ArrayFile:
         """An array; KeyError if there is none, ArraysError if it is of another type, or cut off."""
         entry = self.entries[name]
         with self._archive.open(entry) as file:
-            narrow = np.lib.format.read_magic(file) == (1, 0)
-            header: Callable[..., tuple[tuple[int, ...], bool, np.dtype[np.generic]]] = (
-                np.lib.format.read_array_header_1_0
-                if narrow
-                else np.lib.format.read_array_header_2_0
-            )
-            shape, fortran, dtype = header(file, max_header_size=_MOST_HEADER)
+            shape, fortran, dtype = npy_header(file)
             if dtype not in types or fortran or any(n < 0 for n in shape):
                 raise ArraysError("The file holds an array that no file of this package has.")
             wanted = math.prod(map(int, shape)) * dtype.itemsize

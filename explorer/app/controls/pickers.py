@@ -14,8 +14,8 @@ from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.figures.base import labels
-from explorer.figures.base.captions import KIND_NAMES
-from transformer.config import Head
+from explorer.figures.base.captions import kind_name
+from transformer.config import AttentionKind, Head
 
 V = TypeVar("V")
 N = TypeVar("N", int, float)
@@ -143,7 +143,8 @@ def head_picker(
         names[None] = other
     for head, name in heads(source.sizes[kind], source.default_heads[kind], roles).items():
         names[head] = name
-    label = f"Head of {KIND_NAMES[kind].lower()}"
+    title = source.config.sites[AttentionKind(kind)].title
+    label = f"Head of {kind_name(kind, title).lower()}"
 
     def pick(head: Head | None) -> None:
         take(None if head is None else (head[0], head[1]))

@@ -174,7 +174,7 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
                 models.loading.wait()  # with PyTorch comes pandas
             tables_shown = views()
             for view, tab in zip(
-                tables_shown, st.tabs([KIND_NAMES[view.kind] for view in tables_shown]), strict=True
+                tables_shown, st.tabs([named(view) for view in tables_shown]), strict=True
             ):
                 with tab:
                     st.markdown(plain(summary(view)))
@@ -185,6 +185,11 @@ def tables(views: Callable[[], Sequence[ReadView]]) -> None:
                         st.markdown(plain(f"The last line is the {name}."))
                     cells = weights(view, rows, chosen.together)
                     st.dataframe(cells, height=420, alt=summary(view))
+
+
+def named(view: ReadView) -> str:
+    """What the maps of a view are called."""
+    return captions.kind_name(view.kind, view.title)
 
 
 def weights(view: ReadView, together: Sequence[int] = (), how: str = "mean") -> pandas.DataFrame:

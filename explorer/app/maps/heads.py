@@ -222,7 +222,9 @@ def _all_on_paper(look: HeadSelection, now: State) -> dict[str, Picture]:
         width = max(560, wall.PRINTED_TILE * heads)
         return style.figure(overview_spec(tiles, look.kind, selected=look.head, width=width))
 
-    title = f"{captions.KIND_NAMES[look.kind]} · all heads, {layers} layers of {heads}"
+    site = look.opened.translation.config.sites[AttentionKind(look.kind)]
+    name = captions.kind_name(look.kind, site.title)
+    title = f"{name} · all heads, {layers} layers of {heads}"
     caption = f"{title} · {colour_note(now.scale)} · {look.opened.translation.model}"
     audit = audited(look.opened, look.kind)
     return {"all heads": Picture(draw, caption, audit, derived=True)}

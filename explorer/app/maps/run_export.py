@@ -33,6 +33,8 @@ from explorer.lenses.words.together import as_one
 from explorer.linked.living.kinds import MOST, WHOLE
 from explorer.linked.view.feeds import fades
 from explorer.linked.view.strips import positions_of
+from transformer.exports.array_files import save_arrays
+from transformer.exports.array_run import ArrayRun
 from transformer.interventions import write_text
 from transformer.run import Translation
 
@@ -219,17 +221,23 @@ def _run(opened: View, now: State) -> None:
         page += f" In a page that {does}, the model itself runs in its reader's browser."
     if "zip" in {suffix for suffix, *_ in files.values()}:
         page += " The ZIP file has a living page of each sentence, and an index of them."
-    npz = (
-        "The NPZ file holds the whole trace and opens again here and in Python, even without the "
-        "model."
-    )
+    npz = "The NPZ file holds the weights and the tokens, and opens again here and in Python."
+    if source.has_vectors:
+        npz = (
+            "The NPZ file holds the whole trace and opens again here and in Python, even without "
+            "the model."
+        )
     st.caption(f"{npz} {page}")
     menu.link("open_file", icon=":material/folder_open:", width="content")
 
 
 def trace_file(run: Translation, model: Network | None) -> bytes:
+    """A run as an NPZ file: with its trace, or with the weights of which it is made."""
     file = io.BytesIO()
-    transformer.save_trace(run, file, model)
+    if isinstance(run, ArrayRun):
+        save_arrays(run, file)
+    else:
+        transformer.save_trace(run, file, model)
     return file.getvalue()
 
 

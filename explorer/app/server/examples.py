@@ -138,6 +138,8 @@ def prompt_of(source: Source | None, text: str) -> str:
 
 def text_on(source: Source | None, text: str | None) -> str:
     """The visitor's text, in one line unless it is continued, or the one that opens first."""
+    if source is not None and source.text is not None:
+        return source.text
     if text is None:
         return next(iter(offered(source).values()))
     if source is not None and source.continues:

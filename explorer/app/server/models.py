@@ -10,6 +10,7 @@ import io
 import os
 import re
 import time
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -38,6 +39,8 @@ from transformer.config import (
     Head,
     ModelConfig,
 )
+from transformer.exports.array_files import is_trace, load_arrays
+from transformer.exports.array_run import YOURS, ArrayRun
 from transformer.exports.record import TraceFileError
 from transformer.families.registry import GGUF_SUFFIX, config_in, described, is_gguf, is_model
 from transformer.hub.files import hub_title, size
@@ -267,7 +270,7 @@ class ModelHandle(Source):
 
 
 @dataclass(frozen=True)
-class Imported(Source):
+class OpenFile(Source):
     """An open file. The visit holds its run, not what is kept of it: a closed file goes from
     memory."""
 
@@ -286,6 +289,48 @@ class Imported(Source):
     def config(self) -> ModelConfig:
         return self.translation.config
 
+    def load(self, progress: Progress = NOBODY) -> transformer.Translator:
+        raise ValueError(NEEDS_MODEL)
+
+    @property
+    @abstractmethod
+    def selection(self) -> Moves:
+        """Values of the state that show this run."""
+
+    @abstractmethod
+    def run_of(self, run_key: RunKey) -> Translation:
+        """The run; ValueError if something else is asked for."""
+
+
+@dataclass(frozen=True)
+class ArraysFile(OpenFile):
+    """An open file of weights of the visitor's own, without a text that could be typed."""
+
+    has_vectors = False
+
+    @property
+    def text(self) -> str:
+        """What its tokens spell."""
+        run = self.translation
+        return run.source_text or run.text
+
+    @property
+    def default_heads(self) -> dict[str, Head]:
+        return {kind: (layers - 1, 0) for kind, (layers, _) in self.sizes.items()}
+
+    @property
+    def selection(self) -> Moves:
+        return {"text": None, "decode": "greedy", "target": None}
+
+    def run_of(self, run_key: RunKey) -> Translation:
+        """The run, which is that of every request."""
+        return self.translation
+
+
+@dataclass(frozen=True)
+class Imported(OpenFile):
+    """An open file of a run with its trace."""
+
     @property
     def default_heads(self) -> dict[str, Head]:
         model = known(self.translation.model)
@@ -296,9 +341,6 @@ class Imported(Source):
             kind: (min(at[0], last[kind][0]), min(at[1], last[kind][1]))
             for kind, at in places.items()
         }
-
-    def load(self, progress: Progress = NOBODY) -> transformer.Translator:
-        raise ValueError(NEEDS_MODEL)
 
     @property
     def selection(self) -> Moves:
@@ -329,7 +371,9 @@ class Imported(Source):
 
 
 def nbytes(run: Translation) -> int:
-    """Bytes of the trace of a run."""
+    """Bytes of the trace of a run, or of its weights."""
+    if isinstance(run, ArrayRun):
+        return run.nbytes
     return 0 if run.attention is None else run.attention.nbytes
 
 
@@ -338,30 +382,44 @@ _open = WeakValueDictionary[
 ]()  # by `id`: the runs of all visits, as long as one holds them
 
 
-def open_file(file_name: str, content: bytes) -> Imported:
+def opened(name: str) -> OpenFile:
+    """The open file of a name; KeyError if it was closed."""
+    if isinstance(session.visit().files[name], ArrayRun):
+        return ArraysFile(name)
+    return Imported(name)
+
+
+def open_file(file_name: str, content: bytes) -> OpenFile:
     """Opens a file for this visit; if too many are open, the oldest are closed.
 
     ValueError if the file is damaged, foreign or too large; the message says so in one sentence.
     """
     digest = hashlib.sha256(content).hexdigest()[:6]
     title = "".join(map(display, re.sub(r"[\s<>&]+", " ", file_name[-LONGEST:]))).strip()
-    run = transformer.load_trace(io.BytesIO(content))
-    hosted.check(run.source_text, run.text)
-    opened = Imported(f"{FILE}{title or 'file'} ({digest})")
+    run: Translation
+    if is_trace(content):
+        run = transformer.load_trace(io.BytesIO(content))
+        hosted.check(run.source_text, run.text)
+    else:
+        arrays = load_arrays(content)
+        run = arrays
+        if arrays.model == YOURS:
+            run = replace(arrays, model=title or YOURS)
+    name = f"{FILE}{title or 'file'} ({digest})"
     if nbytes(run) > LARGEST:
         raise TraceFileError(
-            f"The trace takes more than {LARGEST // 2**20} MiB, the limit for one visit."
+            f"The file takes more than {LARGEST // 2**20} MiB of memory, the limit for one visit."
         )
     files = session.visit().files
-    files.pop(opened.name, None)
+    files.pop(name, None)
     if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
         raise TraceFileError(
             "The files that all visitors have open fill this server: come back later."
         )
-    _open[id(run)] = files[opened.name] = run
+    _open[id(run)] = files[name] = run
     while len(files) > MOST_FILES or sum(map(nbytes, files.values())) > LARGEST:
         files.pop(next(iter(files)))
-    return opened
+    return opened(name)
 
 
 # --- the models in memory ------------------------------------------------------------------------
@@ -498,9 +556,7 @@ def twins(folder: str = TWINS) -> dict[str, ModelHandle]:
 def find(name: str) -> Source:
     """What a name in the list of models stands for; KeyError if there is nothing of that name."""
     if name.startswith(FILE):
-        if name not in session.visit().files:
-            raise KeyError(name)
-        return Imported(name)
+        return opened(name)
     return available()[name]
 
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from explorer.app.address import session
 from explorer.app.address.kinds import BEAM, SAMPLE
 from explorer.app.server import examples, hosted, models
-from explorer.app.server.models import Imported
+from explorer.app.server.models import OpenFile
 from explorer.app.server.queue import place, turns
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.source import NOBODY, Progress
@@ -57,7 +57,7 @@ def translate(run_key: RunKey, progress: Progress = NOBODY, whole: bool = False)
         ):
             return shipped
     hosted.check(run_key.text, run_key.target, decode=run_key.decode)
-    if isinstance(source, Imported):
+    if isinstance(source, OpenFile):
         return source.run_of(run_key)
     model = source.load(progress)
     return _runs.get((run_key, id(model)), lambda: _decode(model, run_key, progress))

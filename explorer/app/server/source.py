@@ -34,6 +34,10 @@ FILE = "imported: "
 NEEDS_MODEL = (
     "This needs the model, which an imported file does not hold: choose a model on the left."
 )
+NEEDS_VECTORS = (
+    "This needs queries, keys and values, which a file of weights does not hold: choose a model on "
+    "the left."
+)
 _USUAL = ("eng_", "__en__", "en_"), ("deu_", "__de__", "de_", "<2de>")
 """How the pieces of English and German begin."""
 
@@ -51,6 +55,13 @@ class Source(ABC):
     """The directory of the model; None for a run from a file."""
     has_model: bool
     """Whether there is a model, not only its run."""
+    has_vectors = True
+    """Whether its runs have queries, keys and values, not only weights."""
+
+    @property
+    def text(self) -> str | None:
+        """The only text that there is of it; None if any can be typed."""
+        return None
 
     @property
     @abstractmethod

@@ -59,7 +59,7 @@ def begin(opened: View) -> str:
 def unsure(opened: View) -> str:
     """That the model is less sure of its own output than it usually is, in a sentence.
 
-    Else empty.
+    Else empty, as for a run without an output.
     """
     run, limit = opened.translation, opened.source.unsure_below
     if limit is None or run.method != "greedy" or run.interventions:

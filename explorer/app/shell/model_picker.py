@@ -12,7 +12,7 @@ from explorer.app.controls import plain, refusal
 from explorer.app.controls.pickers import choose
 from explorer.app.server import models
 from explorer.app.server.hub_models import suggest
-from explorer.app.server.models import Imported, ModelHandle
+from explorer.app.server.models import ModelHandle, OpenFile
 from explorer.app.server.source import Source
 from explorer.app.shell import hub_picker, menu
 from explorer.app.shell.fitting import fit_model
@@ -55,7 +55,7 @@ def pick_model(now: State, page: str = sitemap.HOME) -> Source | None:
     with place:
         texts = {name: known[name].label if name in known else name for name in names}
         choose("model", "Model", texts, name, take_model, labelled=True)
-    source = known.get(name) or Imported(name)
+    source = known.get(name) or models.opened(name)
     # a model whose files alone do not say which languages it knows is loaded; errors are reported
     # later
     with suppress(KeyError, ValueError, OSError):
@@ -126,7 +126,7 @@ def take_model(name: str) -> None:
 
     Keeps the sentence, the step, the view, and heads that the visitor chose.
     """
-    if isinstance(found := models.known(name), Imported):
+    if isinstance(found := models.known(name), OpenFile):
         nowhere = dict.fromkeys(("step", "source", *models.KINDS))
         session.change(model=name, **nowhere, **found.selection)
         return

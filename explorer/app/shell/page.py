@@ -7,7 +7,7 @@ import streamlit as st
 
 from explorer.app.address import State, session
 from explorer.app.controls import inform, refusals
-from explorer.app.server.source import NEEDS_MODEL, Source
+from explorer.app.server.source import NEEDS_MODEL, NEEDS_VECTORS, Source
 from explorer.app.server.view import View
 from explorer.app.shell import changed, frame, needs, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
@@ -27,6 +27,7 @@ def open_sentence_page(
     reading: Callable[[Source, State], State] = lambda source, state: state,
     # draws the choice of the way of decoding; None if the page decides it
     way: Callable[[State], None] | None = sentence.decoding,
+    vectors: bool = False,  # whether the page computes with queries, keys and values
 ) -> View | None:
     """Draws the top of a page and translates its sentence.
 
@@ -44,8 +45,9 @@ def open_sentence_page(
             paragraph.draw(source, now)
             if controls is not None:
                 controls(now)
-        lacks = needs.tell_lack(source, kinds) or (writes and needs.tell_no_output(source))
-        if not lacks:
+        if vectors and not source.has_vectors:
+            inform(NEEDS_VECTORS)
+        elif not needs.tell_lack(source, kinds) and not (writes and needs.tell_no_output(source)):
             wanted = replace(now, changes=tuple(filter(changes, now.changes)))
             opened = sentence.open_sentence(source, reading(source, wanted))
     now = session.current()

@@ -43,8 +43,10 @@ def sentence_box(
 ) -> None:
     """Draws the box for the sentence, the way of decoding unless the page decides it, the button.
 
-    A text that is only read is decoded in no way.
+    A text that is only read is decoded in no way. Nothing where no text can be typed.
     """
+    if source.text is not None:
+        return
     text = examples.text_on(source, now.text)
     words = WORDS[source.task]
     does = words.does
@@ -77,7 +79,9 @@ def _take_decoding(method: str) -> None:
 
 def below_box(source: Source, now: State) -> None:
     """Draws what the text may ask for, one line of example sentences, and the visitor's own
-    translation."""
+    translation; nothing where no text can be typed."""
+    if source.text is not None:
+        return
     if source.prompts:
         prompts(source, now)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="examples"):
@@ -156,7 +160,8 @@ def own_translation(now: State, source: Source | None = None) -> None:
     Nothing for a text that is continued: it is its own output, and the page's field holds it.
     """
     source = source or models.known(now.model)
-    if source is not None and (source.continues or not source.writes):
+    is_read = source is not None and (not source.writes or source.text is not None)
+    if is_read or (source is not None and source.continues):
         return
     target = now.target
     noun = WORDS["translate" if source is None else source.task].output

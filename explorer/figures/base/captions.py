@@ -363,7 +363,7 @@ def _evidence(audit: AuditReport) -> str:
     outputs = _largest(audit, "outputs")
     failed = _failed(audit)
     if audit.unchecked:
-        texts = [_GIVEN, *audit.oddities]
+        texts = [_GIVEN, *audit.remarks]
     elif failed:
         texts = [f"These checks fail: {', '.join(dict.fromkeys(failed))}."]
     else:

@@ -53,5 +53,14 @@ WORDS = {
         output="text",
         outputs="texts",
     ),
+    "read": TaskWords(
+        text="text",
+        field="Text",
+        hint="",
+        does="Read",
+        doing="Reading",
+        output="text",
+        outputs="texts",
+    ),
 }
 """By `ModelConfig.task`."""

@@ -126,17 +126,16 @@ class HeadsOfKind(NamedTuple):
         cls, run: Translation, kind: AttentionKind, projections: Projections | None = None
     ) -> HeadsOfKind:
         """Reads a sentence; `contribution` and the lengths need W^O of the model."""
-        trace = run.trace
         site = run.config.sites[kind]
         lengths = None
-        records = trace.layers[kind]
-        weights = np.stack([trace.weights(kind, layer) for layer in range(len(records))])
-        mask = np.stack([record.mask().numpy() for record in records])
+        layers = range(site.n_layers)
+        weights = np.stack([run.layer_weights(kind, layer) for layer in layers])
+        mask = np.stack([run.mask(kind, layer, 0) for layer in layers])
         words = FUNCTION_WORDS[site.key_side]
         known = _row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
         if projections is not None:
-            parts = [projections(kind, layer) for layer in range(len(records))]
-            pairs = list(zip(records, parts, strict=True))
+            parts = [projections(kind, layer) for layer in layers]
+            pairs = list(zip(run.trace.layers[kind], parts, strict=True))
             outputs = [record.output.numpy() @ part for record, part in pairs]
             values = [record.values().numpy() @ part for record, part in pairs]
             known["contribution"] = np.linalg.norm(np.stack(outputs), axis=-1)

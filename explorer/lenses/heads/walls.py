@@ -69,5 +69,5 @@ def weights_of_cell(run: Translation, kind: str, row: int, key: int) -> Floats:
     """(layers, heads) the weight that each head's row puts on a key; places count from 0."""
     layers, _ = run.config.sizes[AttentionKind(kind)]
     cell = Window(row, row + 1, key, key + 1)
-    weights = [run.trace.weights(kind, layer, window=cell)[:, 0, 0] for layer in range(layers)]
+    weights = [run.layer_weights(kind, layer, cell)[:, 0, 0] for layer in range(layers)]
     return np.stack(weights).astype(np.float32)

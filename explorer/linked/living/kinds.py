@@ -71,7 +71,7 @@ class AttentionMaps:
         self.arrays += scores or ()
         self.audit = run.audit(*((self._kind, layer) for layer in range(self._size[0])))
         for view in views.values():  # every head that is drawn, with its labels
-            self.audit = self.audit.joined(replace(view.audit, oddities=()))
+            self.audit = self.audit.joined(replace(view.audit, remarks=()))
         feeds = {head: self._feed(view) for head, view in views.items()}
         shared = feeds[self.whole[0]]
         alone = {head: _unlike(feed, shared) for head, feed in feeds.items()}

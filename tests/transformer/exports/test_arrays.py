@@ -188,7 +188,11 @@ def test_a_map_has_no_scores_and_says_that_nobody_checked_it():
     assert view.sums == pytest.approx([1, 1, 1])
     assert (view.model, view.norm, view.key_tokens) == (YOURS, "unknown", PIECES[:3])
     for report in (view.audit, run.audit(), run.audit((AttentionKind.DECODER, 0))):
-        assert (report.unchecked, report.oddities, report.passed) == (UNCHECKED, (), False)
+        assert (report.unchecked, report.passed) == (UNCHECKED, False)
+        assert report.remarks == (
+            "Cells above the diagonal are all exactly 0, so they are drawn as masked: each row is "
+            "taken to see the tokens up to its own.",
+        )
     with pytest.raises(IndexError, match="no head 3 in a layer 0"):
         run.weights("decoder", 0, 3)
 
@@ -202,19 +206,21 @@ def test_rows_that_do_not_sum_to_1_and_cells_that_are_no_weights_are_counted_and
     run = run_of(weights, WORDS)
     sums = [sum(map(float, row)) for row in weights.reshape(-1, 5)]
     cells = [float(cell) for cell in weights.ravel()]
-    assert run.notes == (
+    remarks = (
         f"{sum(abs(total - 1) > 1e-3 for total in sums)} of {len(sums)} rows do not sum to 1; the "
         "furthest sums to 1.5.",
         f"{sum(cell < 0 for cell in cells)} cells are negative, drawn as 0 is.",
         "1 cell is above 1, drawn as 1 is.",
         "1 cell is no number (NaN), drawn empty.",
     )
+    assert run.audit().remarks == remarks
+    assert run.notes == (f"{' '.join(remarks)} The numbers are shown as they are.",)
     assert np.array_equal(run.weights("encoder", 1, 2), weights[1, 2], equal_nan=True)
-    oddities = {
-        (layer, head): run.map("encoder", layer, head).audit.oddities
+    remarks = {
+        (layer, head): run.map("encoder", layer, head).audit.remarks
         for layer, head in np.ndindex(2, 3)
     }
-    assert oddities == {
+    assert remarks == {
         (0, 0): (),
         (0, 1): ("1 of 5 rows do not sum to 1; the furthest sums to 1.5.",),
         (0, 2): (),

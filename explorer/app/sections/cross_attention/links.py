@@ -134,7 +134,7 @@ def scores(
     """Every head against links made by hand, by layer and head."""
     rates: dict[Head, AlignmentScore] = {}
     for layer in range(opened.translation.config.sizes["cross"][0]):
-        _, links = rules.align(opened.translation.trace.weights("cross", layer), text)
+        _, links = rules.align(opened.translation.layer_weights("cross", layer), text)
         rates |= {
             (layer, head): score([head_links], [pair]) for head, head_links in enumerate(links)
         }

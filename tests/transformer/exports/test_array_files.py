@@ -1,0 +1,211 @@
+"""Files of weights: four formats, what is kept and what is passed over, damage, and bounds."""
+
+import io
+import json
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save as save_numbers
+from safetensors.torch import save as save_tensors
+
+from transformer.exports import array_files
+from transformer.exports.array_files import FOREIGN, NOTHING, is_trace, load_arrays, save_arrays
+from transformer.exports.array_run import run_of
+from transformer.exports.arrays import WeightsError
+from transformer.exports.record import TraceFileError
+
+WORDS = ["[CLS]", "old", "house", "##s"]
+SOURCE = ["▁the", "▁old", "▁house"]
+TARGET = ["<pad>", "▁das", "▁alte", "▁Haus"]
+
+
+def shares(*shape: int) -> np.ndarray:
+    """Weights whose rows sum to 1."""
+    weights = np.random.default_rng(len(shape)).random(shape).astype(np.float32)
+    return weights / weights.sum(-1, keepdims=True)
+
+
+FULL = shares(2, 3, 4, 4)
+KINDS = {
+    "encoder_attentions": shares(2, 3, 3, 3),
+    "decoder_attentions": np.tril(np.full((1, 2, 4, 4), 0.5, np.float32)),
+    "cross_attentions": shares(1, 2, 4, 3),
+}
+
+
+def npz(arrays: Mapping[str, object]) -> bytes:
+    """An NPZ file."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def npy(array: np.ndarray) -> bytes:
+    """An npy file."""
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def in_json(values: object) -> bytes:
+    """A JSON file."""
+    return json.dumps(values).encode()
+
+
+FILES: dict[str, tuple[bytes, np.ndarray, list[str]]] = {
+    "npz": (npz({"weights": FULL, "tokens": WORDS}), FULL, WORDS),
+    "npz in half precision": (
+        npz({"weights": FULL.astype(np.float16), "tokens": WORDS}),
+        FULL.astype(np.float16).astype(np.float32),
+        WORDS,
+    ),
+    "npz of one map": (
+        npz(
+            {
+                "kind": "encoder",
+                "scores": FULL[0, 0],
+                "mask": FULL[0, 0] > 0,
+                "weights": FULL[0, 0],
+                "query_tokens": WORDS,
+                "predicted_tokens": np.array((), str),
+                "key_tokens": WORDS,
+            }
+        ),
+        FULL[:1, :1],
+        WORDS,
+    ),
+    "npy": (npy(FULL), FULL, ["▁1", "▁2", "▁3", "▁4"]),
+    "npy with columns first": (npy(np.asfortranarray(FULL)), FULL, ["▁1", "▁2", "▁3", "▁4"]),
+    "json": (in_json({"weights": FULL.tolist(), "tokens": WORDS}), FULL, WORDS),
+    "json of a list": (in_json(FULL[0].tolist()), FULL[:1], ["▁1", "▁2", "▁3", "▁4"]),
+    "safetensors": (
+        save_numbers({"weights": FULL}, {"tokens": json.dumps(WORDS)}),
+        FULL,
+        WORDS,
+    ),
+    "safetensors in bfloat16": (
+        save_tensors({"weights": torch.from_numpy(FULL).bfloat16()}),
+        torch.from_numpy(FULL).bfloat16().float().numpy(),
+        ["▁1", "▁2", "▁3", "▁4"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_every_format_opens(name: str):
+    content, weights, words = FILES[name]
+    assert not is_trace(content)
+    run = load_arrays(content)
+    assert run.config.sizes == {"encoder": weights.shape[:2]}
+    for layer, head in np.ndindex(weights.shape[:2]):
+        assert np.array_equal(run.weights("encoder", layer, head), weights[layer, head])
+    assert run.source_tokens == run_of(weights, words).source_tokens
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        npz({**KINDS, "encoder_tokens": SOURCE, "decoder_tokens": TARGET, "name": "T5"}),
+        in_json(
+            {name: weights.tolist() for name, weights in KINDS.items()}
+            | {"source_tokens": SOURCE, "target_tokens": TARGET, "name": "T5"}
+        ),
+        save_numbers(
+            KINDS,
+            {
+                "encoder_tokens": json.dumps(SOURCE),
+                "decoder_tokens": json.dumps(TARGET),
+                "name": "T5",
+            },
+        ),
+    ],
+    ids=["npz", "json", "safetensors"],
+)
+def test_three_kinds_of_a_file_are_the_three_of_one_run_and_are_written_as_they_were(
+    content: bytes,
+):
+    run = load_arrays(content)
+    for _ in range(2):
+        assert (run.model, run.source_tokens, run.target_tokens) == (
+            "T5",
+            tuple(SOURCE),
+            tuple(TARGET),
+        )
+        assert run.config.sizes == {"encoder": (2, 3), "decoder": (1, 2), "cross": (1, 2)}
+        for kind in run.config.sites:
+            for layer, head in np.ndindex(run.config.sizes[kind]):
+                expected = KINDS[f"{kind}_attentions"][layer, head]
+                assert np.array_equal(run.weights(kind, layer, head), expected)
+        file = io.BytesIO()
+        save_arrays(run, file)
+        run = load_arrays(file.getvalue())
+
+
+def test_words_of_one_s_own_are_kept_in_a_file():
+    file = io.BytesIO()
+    save_arrays(run_of(FULL, WORDS, kinds="patches"), file)
+    run = load_arrays(file.getvalue())
+    assert run.config.sites["encoder"].title == "patches"
+    assert run.notes == ()
+
+
+GOOD = npz({"weights": FULL, "tokens": WORDS})
+SAFE = save_numbers({"weights": FULL})
+REFUSED: dict[str, tuple[Callable[[], bytes], type[ValueError], str]] = {
+    "nothing": (lambda: b"", TraceFileError, FOREIGN),
+    "text": (lambda: b"once upon a time", TraceFileError, FOREIGN),
+    "half a zip": (lambda: GOOD[: len(GOOD) // 2], TraceFileError, FOREIGN),
+    "half an npy": (
+        lambda: npy(FULL)[:-8],
+        TraceFileError,
+        "The file is cut off: an array is shorter than it says.",
+    ),
+    "half a safetensors": (
+        lambda: SAFE[:-8],
+        TraceFileError,
+        "The file is cut off: an array is shorter than it says.",
+    ),
+    "a header that is longer than the file": (
+        lambda: (2**40).to_bytes(8, "little") + SAFE[8:],
+        TraceFileError,
+        FOREIGN,
+    ),
+    "half a json": (lambda: b'{"weights": [[1', TraceFileError, FOREIGN),
+    "deep json": (lambda: b"[" * 100_000, TraceFileError, FOREIGN),
+    "objects": (
+        lambda: npz({"weights": np.array([{}, None])}),
+        TraceFileError,
+        "The file holds an array of the type object, not of numbers.",
+    ),
+    "no weights": (lambda: npz({"tokens": WORDS}), TraceFileError, NOTHING),
+    "other json": (lambda: in_json({"a": 1}), TraceFileError, NOTHING),
+    "tokens": (
+        lambda: npz({"weights": FULL, "tokens": WORDS[:3]}),
+        WeightsError,
+        "The queries axis of “weights” has 4, but 3 tokens were given.",
+    ),
+    "ragged": (
+        lambda: in_json({"weights": [[1, 0], [1]]}),
+        WeightsError,
+        "“weights” is no array: its rows have different lengths, or hold more than numbers.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_file_that_cannot_be_shown_is_refused_in_a_sentence(name: str):
+    content, kind, sentence = REFUSED[name]
+    with pytest.raises(kind) as refusal:
+        load_arrays(content())
+    assert str(refusal.value) == sentence
+
+
+def test_a_large_file_is_refused_before_its_numbers_are_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(array_files, "MOST_BYTES", 100)
+    monkeypatch.setattr(array_files, "MOST_JSON", 100)
+    monkeypatch.setattr(np, "frombuffer", None)
+    for content in (GOOD, SAFE, in_json(FULL.tolist())):
+        with pytest.raises(TraceFileError, match="more than 0 MiB"):
+            load_arrays(content)

@@ -1,0 +1,234 @@
+"""Weights of one's own in files: NPZ, npy, safetensors and JSON, read within bounds.
+
+A file has ``weights``; or ``encoder_attentions``, ``decoder_attentions``, ``cross_attentions``; or
+arrays under words of one's own, (layers, heads, queries, keys) each, or as
+``transformer.exports.arrays`` takes them. Its ``tokens``, or ``encoder_tokens`` and
+``decoder_tokens``, are lists of texts. Names, shapes and types are read before any numbers. No
+PyTorch.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from transformer.exports.array_run import ArrayRun, run_of
+from transformer.exports.arrays import OUTPUTS, Numbers, WeightsError
+from transformer.exports.record import TraceFileError
+from transformer.storage.packed import MOST_ARRAYS, npy_header
+
+MOST_BYTES = 256 * 2**20
+"""Most bytes that the arrays of a file may unpack to."""
+MOST_JSON = 32 * 2**20
+"""Most bytes of JSON, of which every number takes many when it is read."""
+FORMATS = ("npz", "npy", "safetensors", "json")
+FOREIGN = "The file is damaged, or holds no arrays that can be read."
+CUT_OFF = "The file is cut off: an array is shorter than it says."
+NOTHING = (
+    "The file holds no weights: they have the name weights, or encoder_attentions, "
+    "decoder_attentions and cross_attentions."
+)
+TOKENS: Mapping[str, str] = {
+    "tokens": "",
+    "encoder_tokens": "encoder",
+    "source_tokens": "encoder",
+    "key_tokens": "encoder",
+    "decoder_tokens": "decoder",
+    "target_tokens": "decoder",
+    "query_tokens": "decoder",
+}
+"""Names of tokens in a file, with the side that they are of, if it is one."""
+_SAFE_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
+_ZIP, _NPY = b"PK", b"\x93NUMPY"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Content:
+    """What a file holds, by name."""
+
+    arrays: Mapping[str, Numbers]
+    tokens: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    name: str = ""  # of the run
+
+
+def is_trace(content: bytes) -> bool:
+    """Whether a file is a run with its trace (``transformer.exports.npz``), or was one."""
+    if not content.startswith(_ZIP):
+        return False
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return "meta.npy" in archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return True
+
+
+def load_arrays(content: bytes) -> ArrayRun:
+    """The run in a file of weights.
+
+    TraceFileError if the file is damaged, foreign or too large; WeightsError if its weights and
+    tokens do not fit together.
+    """
+    try:
+        held = _read(content)
+    except (TraceFileError, WeightsError):
+        raise
+    # zip, zlib, NumPy's tokenizer and JSON raise twenty kinds for damaged bytes
+    except Exception as error:
+        raise TraceFileError(FOREIGN) from error
+    known = [name for name in held.arrays if name in OUTPUTS]
+    arrays = {name: held.arrays[name] for name in known or held.arrays}
+    if not arrays:
+        raise TraceFileError(NOTHING)
+    if "tokens" in held.tokens:
+        return run_of(arrays, held.tokens["tokens"], name=held.name)
+    sides = {TOKENS[name]: texts for name, texts in held.tokens.items()}
+    return run_of(arrays, _texts(arrays, sides), name=held.name)
+
+
+def _texts(
+    arrays: Mapping[str, Numbers], sides: Mapping[str, Sequence[str]]
+) -> Mapping[str, Sequence[str]] | Sequence[str] | None:
+    """Tokens by side; those of one map whose queries and keys are the same text, once."""
+    if not sides:
+        return None
+    if len(arrays) == 1 and len({tuple(texts) for texts in sides.values()}) == 1:
+        return next(iter(sides.values()))
+    return sides
+
+
+def save_arrays(run: ArrayRun, path: Path | io.BytesIO) -> None:
+    """Writes a run of weights as an NPZ file that ``load_arrays`` opens again."""
+    arrays: dict[str, NDArray[np.generic]] = {"name": np.array(run.model)}
+    for weights in run.arrays.values():
+        n_layers, n_heads, *_ = weights.shape
+        arrays[weights.title or f"{weights.kind}_attentions"] = np.array(
+            [[weights.weights(layer, head) for head in range(n_heads)] for layer in range(n_layers)]
+        )
+    for side in run.config.stacks:
+        arrays[f"{side}_tokens"] = np.array(run.tokens(side), str)
+    np.savez_compressed(path, allow_pickle=False, **arrays)
+
+
+def _read(content: bytes) -> _Content:
+    """The content of a file of any format, which its first bytes tell."""
+    if content.startswith(_ZIP):
+        return _read_npz(content)
+    if content.startswith(_NPY):
+        return _Content(arrays={"weights": _array(io.BytesIO(content))})
+    if content.lstrip()[:1] in (b"{", b"["):
+        return _read_json(content)
+    return _read_safetensors(content)
+
+
+def _too_large(n_bytes: int) -> None:
+    if n_bytes > MOST_BYTES:
+        raise TraceFileError(
+            f"The file unpacks to more than {MOST_BYTES // 2**20} MiB, the limit for opening a "
+            "file."
+        )
+
+
+def _read_npz(content: bytes) -> _Content:
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = archive.infolist()
+        if len(entries) > MOST_ARRAYS:
+            raise TraceFileError(f"The file holds more than {MOST_ARRAYS:,} arrays.")
+        _too_large(sum(entry.file_size for entry in entries))
+        arrays = dict[str, NDArray[np.generic]]()
+        for entry in entries:
+            with archive.open(entry) as file:
+                unpacked = io.BytesIO(file.read(entry.file_size))
+            arrays[entry.filename.removesuffix(".npy")] = _array(unpacked)
+    return _sorted(arrays)
+
+
+def _array(file: io.BytesIO) -> NDArray[np.generic]:
+    """An array of numbers or texts; TraceFileError if it is cut off, or of another type."""
+    shape, fortran, dtype = npy_header(file)
+    if dtype.kind not in "fiubU" or any(n < 0 for n in shape):
+        raise TraceFileError(f"The file holds an array of the type {dtype}, not of numbers.")
+    n_bytes = math.prod(map(int, shape)) * dtype.itemsize
+    content = file.read(n_bytes)
+    if len(content) < n_bytes:
+        raise TraceFileError(CUT_OFF)
+    numbers = np.frombuffer(content, dtype)
+    if fortran:
+        return numbers.reshape(shape[::-1]).T
+    return numbers.reshape(shape)
+
+
+def _sorted(arrays: Mapping[str, NDArray[np.generic]]) -> _Content:
+    """Weights and tokens among the arrays of a file; other arrays are left out."""
+    tokens = dict[str, Sequence[str]]()
+    numbers = dict[str, Numbers]()
+    name = ""
+    for key, array in arrays.items():
+        if key in TOKENS and array.size:
+            tokens[key] = [str(text) for text in array.ravel()]
+        elif key == "name" and array.dtype.kind == "U":
+            name = str(array)
+        elif key in OUTPUTS or (array.ndim >= 2 and array.dtype.kind == "f" and key != "scores"):
+            numbers[key] = array
+    return _Content(arrays=numbers, tokens=tokens, name=name)
+
+
+def _read_json(content: bytes) -> _Content:
+    if len(content) > MOST_JSON:
+        raise TraceFileError(f"The file holds more than {MOST_JSON // 2**20} MiB of JSON.")
+    values = json.loads(content.decode("utf-8"))
+    if isinstance(values, list):
+        return _Content(arrays={"weights": values})
+    tokens = {name: values[name] for name in TOKENS if isinstance(values.get(name), list)}
+    known = [name for name in OUTPUTS if name in values]
+    others = [
+        name
+        for name, value in values.items()
+        if isinstance(value, list) and name not in ("mask", "scores", *TOKENS)
+    ]
+    return _Content(
+        arrays={name: values[name] for name in known or others},
+        tokens=tokens,
+        name=str(values.get("name", "")),
+    )
+
+
+def _read_safetensors(content: bytes) -> _Content:
+    """Eight bytes with the length of the header, the header as JSON, the numbers."""
+    start = 8 + int.from_bytes(content[:8], "little")
+    if not 8 < start <= len(content):
+        raise TraceFileError(FOREIGN)
+    header = json.loads(content[8:start].decode("utf-8"))
+    notes = header.pop("__metadata__", {})
+    _too_large(len(content))
+    arrays = {
+        name: _tensor(memoryview(content)[start:], entry)
+        for name, entry in header.items()
+        if entry["dtype"] in _SAFE_TYPES
+    }
+    tokens = {name: json.loads(notes[name]) for name in TOKENS if name in notes}
+    return _Content(arrays=_sorted(arrays).arrays, tokens=tokens, name=str(notes.get("name", "")))
+
+
+def _tensor(numbers: memoryview, entry: Mapping[str, object]) -> NDArray[np.generic]:
+    """A tensor of a safetensors file; TraceFileError if its bytes are not those of its shape."""
+    shape = entry["shape"]
+    offsets = entry["data_offsets"]
+    dtype = np.dtype(_SAFE_TYPES[str(entry["dtype"])])
+    if not isinstance(shape, list) or not isinstance(offsets, list):
+        raise TraceFileError(FOREIGN)
+    first, last = offsets
+    count = math.prod(shape)
+    if not 0 <= first <= last <= len(numbers) or last - first != count * dtype.itemsize:
+        raise TraceFileError(CUT_OFF)
+    array = np.frombuffer(numbers[first:last], dtype).reshape(shape)
+    if entry["dtype"] == "BF16":  # the first half of a float32
+        return (array.astype(np.uint32) << 16).view(np.float32)
+    return array
