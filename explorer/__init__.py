@@ -1,11 +1,14 @@
 """What makes a run something to look at: lenses, figures, the linked view, and the app.
 
-    from explorer import page, show from transformer import load_translator translator =
-    load_translator("assets/models/en-pt") t = translator.translate("The old house is not for
-    sale.") show(t, translator)                                  # in a notebook
+    from explorer import live, page, show
+    from transformer import load_translator
+
+    translator = load_translator("assets/models/en-pt")
+    t = translator.translate("The old house is not for sale.")
+    show(t, translator)                                  # in a notebook
+    show(weights, tokens)                                # attention weights of any other program
     Path("run.html").write_text(page(t, translator), encoding="utf-8")
-    Path("live.html").write_text(live("assets/models/en-de"), encoding="utf-8")  # translates what
-    one types
+    Path("live.html").write_text(live("assets/models/en-de"), encoding="utf-8")  # it translates
 
 A name is imported when it is first asked for (PEP 562): `explorer.figures` needs no PyTorch.
 """
