@@ -35,10 +35,22 @@ TRAINED = replace(
 )
 
 
+READ = replace(
+    DECODED,
+    note=(
+        "**What to notice.** Row *t* reads the *t*-th token. Hatched cells are masked: a row has "
+        "as many keys as tokens up to its own, so the first row has one key and no choice."
+    ),
+    seeing=DECODED.seeing.removesuffix("; the cursor names the token it predicts.") + ".",
+)
+"""The page of a run without steps, of whose output nothing is known."""
+
+
 def controls(now: State) -> None:
     """Draws the switch between the two ways; as trained, the visitor may give the reference."""
     source = models.known(now.model)
-    if not needs.has(source, "decoder"):
+    is_fixed = source is not None and source.text is not None  # as it was read, in no other way
+    if is_fixed or not needs.has(source, "decoder"):
         return
     output = WORDS["translate" if source is None else source.task].output
     way = (
@@ -65,6 +77,8 @@ def show(opened: View) -> None:
         return
     trained = session.current().view == "trained"
     drawn = TRAINED if trained else DECODED
+    if not opened.translation.steps:
+        drawn = READ
     if opened.translation.decoder_input_tokens[0] == NO_PIECE:
         drawn = replace(drawn, note=drawn.note.replace("`<s>`", _NO_TOKEN))
     heads.show(drawn, opened, fade=not trained)

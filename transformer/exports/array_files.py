@@ -188,13 +188,13 @@ def _read_json(content: bytes) -> _Content:
         return _Content(arrays={"weights": values})
     tokens = {name: values[name] for name in TOKENS if isinstance(values.get(name), list)}
     known = [name for name in OUTPUTS if name in values]
-    others = [
+    named = [
         name
         for name, value in values.items()
         if isinstance(value, list) and name not in ("mask", "scores", *TOKENS)
     ]
     return _Content(
-        arrays={name: values[name] for name in known or others},
+        arrays={name: values[name] for name in known or named},
         tokens=tokens,
         name=str(values.get("name", "")),
     )

@@ -288,7 +288,7 @@ def _titles(
 def _layers(numbers: Numbers, name: str) -> tuple[Layer, ...]:
     """The layers of what was given, (heads, queries, keys) each, of one shape."""
     if isinstance(numbers, list | tuple) and any(map(_is_array, numbers)):
-        layers = [_layer(part, f"layer {at} of “{name}”") for at, part in enumerate(numbers, 1)]
+        layers = [_layer(layer, f"layer {at} of “{name}”") for at, layer in enumerate(numbers, 1)]
     elif isinstance(numbers, list | tuple) and any(map(_is_array, _first(numbers))):
         raise WeightsError(
             f"“{name}” has a list for each step, as generate() returns: run the model once over "
@@ -361,9 +361,8 @@ def _cut(numbers: Numbers, name: str) -> list[Layer]:
         return [array]
     if n_axes == 2:
         return [as_array(array, name)[None]]
-    raise WeightsError(
-        f"“{name}” has {n_axes} axes; weights are {', '.join(SHAPES.values())}, or a list of layers."
-    )
+    forms = ", ".join(SHAPES.values())
+    raise WeightsError(f"“{name}” has {n_axes} axes; weights are {forms}, or a list of layers.")
 
 
 def _check_layers(layers: Sequence[Layer], name: str) -> None:

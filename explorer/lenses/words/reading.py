@@ -86,7 +86,7 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         "measured": None if reading.words or view.measured is None else view.measured[cells],
         "mask": mask,
         "weights": weights,
-        "sums": None if view.sums is None else merge_words(view.sums[:, None], rows, _ALL)[:, 0],
+        "sums": _merged(view.sums, rows),
         "centres": None,  # of pieces, not of what is drawn
         "report": partial(audit_read, view),
     }
@@ -106,6 +106,13 @@ def read_view(view: HeadMap, reading: Reading) -> ReadView:
         named=named,
         derived=derived,
     )
+
+
+def _merged(sums: Array | None, rows: Sequence[Group]) -> Array | None:
+    """(rows,) means over the pieces of each row; None of nothing."""
+    if sums is None:
+        return None
+    return merge_words(sums[:, None], rows, _ALL)[:, 0]
 
 
 def audit_read(view: HeadMap, drawn: ReadView) -> AuditReport:

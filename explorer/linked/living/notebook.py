@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
 
 from explorer.linked.living.page import model_in, page, tokens_in
 from transformer.exports.arrays import Tokens, Weights
@@ -37,13 +39,44 @@ class FramedPage:
         return f"FramedPage({len(self.page):,} characters of HTML)"
 
 
+class RunOptions(TypedDict, total=False):
+    """What ``page`` takes with a run."""
+
+    directory: str | Path | None
+    place: str
+    heads: str
+    measures: Sequence[str]
+    why: Sequence[int]
+    beside: Translation | None
+    beside_model: Translator | None
+    beside_directory: str | Path | None
+
+
+class WeightsOptions(TypedDict, total=False):
+    """What ``page`` takes with weights."""
+
+    tokens: Tokens | None
+    kinds: str | Mapping[str, str]
+    name: str
+    place: str
+    heads: str
+
+
 @overload
 def show(
-    run: Translation, model: Translator | None = None, *, height: int = 720, **options: Any
+    run: Translation,
+    model: Translator | None = None,
+    *,
+    height: int = 720,
+    **options: Unpack[RunOptions],
 ) -> FramedPage: ...
 @overload
 def show(
-    run: Weights, model: Tokens | None = None, *, height: int = 720, **options: Any
+    run: Weights,
+    model: Tokens | None = None,
+    *,
+    height: int = 720,
+    **options: Unpack[WeightsOptions],
 ) -> FramedPage: ...
 def show(
     run: Translation | Weights,
