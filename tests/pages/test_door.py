@@ -93,6 +93,10 @@ LACKS = {
     "imported: one.npy (000000)": {
         *("pages/decoder_self_attention.py/decoded", "pages/decoder_self_attention.py/trained"),
         *("pages/cross_attention.py/attention", "pages/cross_attention.py/alignment"),
+        *("pages/beam_search.py/beam", "pages/beam_search.py/sampling"),
+    },
+    "imported: three.npz (000000)": {
+        *("pages/beam_search.py/beam", "pages/beam_search.py/sampling"),
     },
 }
 """By model, where it lacks the attention that is shown, and a sentence leads to what it has."""

@@ -49,6 +49,11 @@ class ArrayConfig(ModelConfig):
         return "read"
 
     @property
+    def writes(self) -> bool:
+        """Not as far as is known."""
+        return False
+
+    @property
     def placement(self) -> str:
         """Nobody knows where LayerNorm stands."""
         return "unknown"
