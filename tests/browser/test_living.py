@@ -352,3 +352,24 @@ def test_a_phone_scrolls_only_downwards(opened: Open, closed_form_models: dict[s
     assert tab.evaluate(wide)
     assert tab.evaluate("document.documentElement.scrollHeight <= innerHeight")
     assert html.escape(run.text) in tab.content()
+
+
+def test_weights_of_one_s_own_are_stepped_over_and_said_as_they_are(opened: Open) -> None:
+    weights = np.full((1, 2, 4, 4), 0.25)
+    weights[0, 1] = [[-1, 0.5, 1.5, 0], [0, 0, 0, 1], [0.25, 0.25, 0.25, 0.25], [1, 0, 0, 0]]
+    visitor = opened(page(weights, ["the", "old", "red", "house"]))
+    tab = visitor.page
+    assert visitor.chips("target") == []
+    choose(visitor, "encoder", 0, 1)
+    for row, column in ((0, 0), (0, 2), (1, 3)):
+        over(visitor, "encoder", row, column)
+        told = said(visitor)
+        assert f"weight {weights[0, 1, row, column]:.3f}".replace("-", "−") in told
+        assert "score" not in told
+    visitor.press("Home")
+    tab.keyboard.press("ArrowRight")
+    visitor.until("document.querySelector('.lv-count').textContent === 'token 2 of 4'")
+    visitor.until("location.hash.startsWith('#source=2&')")
+    tab.keyboard.press("Shift+ArrowRight")
+    visitor.until("location.hash.startsWith('#source=3&sources=2-3&')")
+    assert "score" not in said(visitor)

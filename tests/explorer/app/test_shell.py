@@ -56,6 +56,12 @@ def test_what_a_model_or_a_sentence_lacks_becomes_the_nearest_and_is_named(
 def test_a_sentence_names_what_is_missing_what_is_there_and_what_to_do():
     told = sentence(models.find("recurrent/dot"), ["encoder", "decoder"])
     assert "encoder self-attention and masked decoder self-attention, which recurrent/dot" in told
+    assert "does not have: its only attention is cross-attention. Choose" in told
+    several = sentence(models.find("en-pt"), ["cross"])
+    assert (
+        "does not have: it has encoder self-attention, masked decoder self-attention and "
+        "cross-attention. Choose another model on the left."
+    ) in several
     kinds = ("encoder", "decoder", "cross")
     assert [kind for kind in kinds if has(models.find("recurrent/dot"), kind)] == ["cross"]
     assert all(has(source, kind) for source in (None, named("nothing here")) for kind in kinds)

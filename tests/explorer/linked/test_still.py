@@ -13,11 +13,15 @@ from explorer.app.address.state import State
 from explorer.app.maps.looking import cells_of, lacking
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
+from explorer.figures.base import captions
+from explorer.lenses.words.reading import Reading, read_view
 from explorer.lenses.words.telling import telling_row
+from explorer.lenses.words.together import as_one
 from explorer.linked.view.feeds import about_row, fades, race_feed
 from explorer.linked.view.home import HOME, Layout, home, stops
 from explorer.linked.view.strips import positions_of, sides_of, strips_feed
 from transformer import Translator
+from transformer.exports.array_run import run_of
 from transformer.text.words import Special
 
 SOURCE = (Special("[CLS]"), "▁the", "▁old", "▁house", ".", Special("[SEP]"))
@@ -250,3 +254,36 @@ def test_tokens_stand_with_weights_and_a_model_with_a_run(translator: Translator
         page(run, ["one", "two"])
     with pytest.raises(PageError, match="a model belongs to a run"):
         page(shares(1, 1, 2, 2), translator)
+
+
+def test_words_and_several_rows_are_those_of_the_numbers_that_were_given():
+    weights = shares(1, 1, 5, 5)
+    weights[0, 0, 2, 3] = np.nan
+    weights[0, 0, 4] *= 2
+    run = run_of(weights, ["[CLS]", "old", "house", "##s", "[SEP]"])
+    view = run.map("encoder", 0, 0)
+    words = read_view(view, Reading(words=True, hide_special=True))
+    rows = [[1], [2, 3]]
+    for i, queries in enumerate(rows):
+        for j, keys in enumerate(rows):
+            cells = [[float(weights[0, 0, query, key]) for key in keys] for query in queries]
+            mean = sum(map(sum, cells)) / len(queries)
+            assert words.weights[i, j] == pytest.approx(mean, rel=1e-5, nan_ok=True)
+    total = float(sum(weights[0, 0, 1]))
+    assert words.sums == pytest.approx([total, np.nan], rel=1e-5, nan_ok=True)
+    joined = as_one(read_view(view, Reading()), (1, 4), "sum")
+    assert joined.weights[0] == pytest.approx(weights[0, 0, 1] + weights[0, 0, 4])
+    for drawn in (words, joined, read_view(view, Reading())):
+        assert captions.badge(drawn.audit)["text"] == "○ your numbers, not checked"
+        other = replace(drawn, weights=drawn.weights + np.float32(0.25))
+        assert captions.badge(other.audit) == {
+            "passed": False,
+            "text": "✗ not as they were given",
+            "title": captions.badge(other.audit)["title"],
+        }
+    texts = captions.sentence(words, 1)
+    assert texts[:2] == ["For ", "houses"]
+    assert captions.caption(words).split(" · ")[3].startswith("weights of words")
+    assert (
+        captions.caption(read_view(view, Reading())).split(" · ")[3].startswith("weights, colour")
+    )
