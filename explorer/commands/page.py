@@ -11,15 +11,13 @@ from explorer.linked.living.page import written
 from transformer.commands.lines import line_text, name_bad, warn
 from transformer.commands.models import BeamOptions, Device
 from transformer.commands.program import OutputFile
-from transformer.config import LanguageModelConfig
 from transformer.devices import AUTO
-from transformer.families.registry import config_in
 from transformer.interventions import Intervention, read_text
 from transformer.reader import InputError
 from transformer.run import Translation
 from transformer.storage.files import write_atomically
 from transformer.text.pairs import filled_lines
-from transformer.translator import load_language_model, load_translator
+from transformer.translator import load_translator
 
 Run = Callable[[str, Sequence[Intervention]], Translation]
 
@@ -99,12 +97,11 @@ def page(
 
 def _opened(directory: Path, beam: BeamOptions, device: str) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
-    continues = isinstance(config_in(directory), LanguageModelConfig)
-    model = (load_language_model if continues else load_translator)(directory, device)
+    model = load_translator(directory, device, task=None)
+    options = asdict(beam) if model.config.writes else {}
 
     def run(text: str, changes: Sequence[Intervention]) -> Translation:
-        answer = model.generate if continues else model.translate
-        return answer(text, interventions=changes, **asdict(beam))
+        return model.translate(text, interventions=changes, **options)
 
     return run, Known.of(model, directory)
 

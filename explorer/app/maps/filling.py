@@ -10,27 +10,16 @@ from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
 from explorer.figures.base.bars import shown_candidates
 from explorer.lenses.words.groups import reading_groups
-from explorer.linked.view.home import Fills
-from transformer.text.words import SPACE, Group, is_mask, is_special, readable
+from explorer.lenses.words.masked import Fills, fills_of
+from transformer.text.words import SPACE, Group, in_bytes, is_mask, is_special, raw
 
-MOST_PRODUCTS = 5e10
-"""Numbers of a model's matrices × positions of all passes up to which every word is masked in turn:
-about a second."""
 SPLIT = "With this word, the text is split into other pieces, which the model now reads."
 
 
 @remembered(64)
 def fills(opened: View) -> Fills:
-    """What the model predicts in the place of each token: of a masked one, and of every other as if
-    it alone were masked, unless that takes too many passes; None of a special one, or beyond."""
-    run = opened.translation
-    predictions = dict(run.fills)
-    ordinary = [i for i, piece in enumerate(run.source_tokens) if not is_special(piece)]
-    n_positions = len(ordinary) * len(run.source_tokens)
-    is_quick = n_positions * run.config.products["encoder"] <= MOST_PRODUCTS
-    if run.predict is not None and is_quick:
-        predictions |= run.predict(ordinary)
-    return tuple(predictions.get(i) for i in range(len(run.source_tokens)))
+    """``fills_of`` a run, made once and then kept."""
+    return fills_of(opened.translation)
 
 
 def offered(opened: View) -> list[list[int | None]] | None:
@@ -44,7 +33,7 @@ def offered(opened: View) -> list[list[int | None]] | None:
         []
         if fill is None
         else [
-            None if is_special(candidate.token) else candidate.token_id
+            candidate.token_id if can_be_typed(candidate.token) else None
             for candidate in shown_candidates(fill)
         ]
         for fill in fills(opened)
@@ -60,7 +49,12 @@ def fill_word(opened: View, position: int, token_id: int) -> Moves:
 
 def written(piece: str) -> str:
     """A piece as it is typed after another word; one that begins no word joins the word before."""
-    return " " * piece.startswith(SPACE) + readable(piece)
+    return raw(piece).decode("utf-8", "replace").replace(SPACE, " ")
+
+
+def can_be_typed(piece: str) -> bool:
+    """Whether a text can have a piece: no special one, no byte of a character, no blank alone."""
+    return not is_special(piece) and not in_bytes(piece) and piece != SPACE
 
 
 def word_at(opened: View, position: int) -> Group | None:

@@ -242,7 +242,10 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
 
 
 _TRANSLATES = "load_translator", "translate"
-_CALLS = {"continue": ("load_language_model", "generate")}
+_CALLS = {
+    "continue": ("load_language_model", "generate"),
+    "fill": ("load_encoder", "fill"),
+}
 """What opens a model, and what makes a run, by what its output is."""
 
 

@@ -78,6 +78,8 @@ def why_not(model: Translator, path: Path, *, folder: bool = False) -> str:
     ``folder``: its files may lie beside the page.
     """
     config = model.config
+    if not config.writes:
+        return "This page writes an output; this model is an encoder alone, which only reads."
     if not isinstance(config, TransformerConfig | LanguageModelConfig):
         return "This page runs Transformers; this model is recurrent."
     if isinstance(model.tokenizer, Tokenizer):

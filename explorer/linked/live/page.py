@@ -152,7 +152,7 @@ class _Opened:
     def at(cls, path: Path) -> Self:
         if isinstance(config_in(path), LanguageModelConfig):
             return cls(path, load_language_model(path, "cpu"), CONTINUES)
-        return cls(path, load_translator(path, "cpu"), TRANSLATES)
+        return cls(path, load_translator(path, "cpu", task=None), TRANSLATES)
 
 
 def _settings(opened: _Opened, parts: Carried, runs: Sequence[Translation]) -> dict[str, object]:

@@ -67,6 +67,8 @@ def _quoted(text: str) -> str:
 
 def unchanged(run: Translation, model: Translator) -> Translation:
     """A changed run without its changes: decoded in the same way if that is known, else forced."""
+    if not run.config.writes:
+        return model.fill(run.source_text)
     if run.method != "forced":
         repeated = _decoded(run, model, run.interventions, capture=False)
         if repeated.target_ids == run.target_ids:

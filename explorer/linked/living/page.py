@@ -16,13 +16,14 @@ from urllib.parse import parse_qsl
 import transformer
 from explorer.figures.base import captions
 from explorer.lenses.words.alignment import Aligner
+from explorer.lenses.words.masked import fills_of
 from explorer.linked.living import packed, scripts
 from explorer.linked.living.beside import in_words, told_apart, unchanged
 from explorer.linked.living.kinds import MOST, SCORED, WHOLE, AttentionMaps
 from explorer.linked.living.known import Known, why_not
-from explorer.linked.view.home import HOME, home, next_feed, stops
+from explorer.linked.view.home import HOME, fills_feed, home, next_feed, stops
 from explorer.linked.view.strips import claim_step, glossed, meant, strips_feed, tell
-from explorer.linked.view.wire import Feed
+from explorer.linked.view.wire import Feed, RaceFeed
 from transformer.config import Head
 from transformer.exports.array_run import run_of
 from transformer.exports.arrays import Tokens, Weights
@@ -357,6 +358,13 @@ def _head(text: str, size: Head) -> Head | None:
     return None
 
 
+def _candidates(run: Translation) -> RaceFeed:
+    """The candidates for the next token of each step; without steps, for each word if masked."""
+    if run.steps:
+        return next_feed(run.model, run)
+    return fills_feed(run.model, run, fills_of(run))
+
+
 def _content(
     run: Translation, known: Known, kinds: Mapping[str, AttentionMaps], spec: Mapping[str, object]
 ) -> dict[str, object]:
@@ -389,7 +397,7 @@ def _content(
     strips = strips_feed(run.model, run, glosses=glosses, tour=stops(run, position))
     feeds: dict[str, Feed] = {"strips": strips}
     if "next" in layout.plots:
-        feeds["next"] = next_feed(run.model, run)
+        feeds["next"] = _candidates(run)
     return {
         "spec": {
             **spec,

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from explorer.figures.base.tasks import WORDS
 from explorer.figures.maps.heatmap import LARGEST as MOST
+from explorer.lenses.words.masked import Fills
 from explorer.lenses.words.reading import ReadView
 from explorer.linked.view.feeds import (
     about_row,
@@ -18,7 +19,7 @@ from explorer.linked.view.feeds import (
 from explorer.linked.view.strips import CURSORS, sides_of
 from explorer.linked.view.wire import MapFeed, RaceFeed, Stop
 from transformer.config import Head
-from transformer.run import DecodeStep, Translation
+from transformer.run import Translation
 from transformer.text.words import is_mask
 
 
@@ -134,10 +135,6 @@ def head_map(
         size = run.config.sizes[kind]
         feed["choice"] = choice(kind, head, size, opens, roles, title=view.title)
     return feed
-
-
-Fills = tuple[DecodeStep | None, ...]
-"""What is predicted in the place of each token of the source; None where nothing is known."""
 
 
 def fills_feed(
