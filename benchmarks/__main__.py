@@ -11,6 +11,7 @@ NAMES = {
     "texts": "hostile",
     "families": "families peaks",
     "decoders": "decoders",
+    "masked": "masked",
     "training": "training",
     "app": "app inside age long files",
     "train_here": "train_here beside_training",

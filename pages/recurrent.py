@@ -118,7 +118,7 @@ def show() -> None:
     frame.heading("recurrent", now)
     source = pick_model(now, "recurrent")
     if source is not None:
-        sentence_box(source, now)
+        sentence_box(source, now, task="translate")
         paragraph.draw(source, now)
     sections.switch("recurrent", now)
     with refusals():

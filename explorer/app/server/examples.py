@@ -42,9 +42,10 @@ BEGINNINGS = {
 """Texts to start from for every model that continues a text, by what they show."""
 MASKED = {
     "a place": "The cat sat on the [MASK].",
-    "agreement": "The books on the table [MASK] old.",
-    "a person": "My sister lost her keys, so I gave [MASK] mine.",
     "a verb": "She [MASK] a letter to her friend.",
+    "a drink": "He drinks a cup of [MASK] every morning.",
+    "two words": "Tom [MASK] Mary a [MASK].",
+    "agreement": "The books on the table [MASK] old.",
 }
 """Texts to start from for every model that predicts masked words, by what they show."""
 READ = {

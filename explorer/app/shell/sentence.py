@@ -39,7 +39,10 @@ def decoding(now: State) -> None:
 
 
 def sentence_box(
-    source: Source, now: State, way: Callable[[State], None] | None = decoding
+    source: Source,
+    now: State,
+    way: Callable[[State], None] | None = decoding,
+    task: str | None = None,  # of the models that the page draws, if not of the chosen one
 ) -> None:
     """Draws the box for the sentence, the way of decoding unless the page decides it, the button.
 
@@ -48,16 +51,17 @@ def sentence_box(
     if source.text is not None:
         return
     text = examples.text_on(source, now.text)
-    words = WORDS[source.task]
+    words = WORDS[task or source.task]
     does = words.does
-    if not source.writes or (source.continues and not now.write):
+    reads = not source.writes or (source.continues and not now.write)
+    if task is None and reads:
         does = "Read"
         way = None
     widths = [6.2, 1] if way is None else [6.2, 2.6, 1]
     box, *middle, button = st.columns(widths, vertical_alignment="bottom")
     with box:
         field = st.text_input
-        if source.continues:  # it may read line breaks; `page/enter.js` runs it on Enter
+        if task is None and source.continues:  # it may read line breaks; `page/enter.js` runs it
             field = partial(st.text_area, height="content")
         field(
             words.field,
