@@ -71,6 +71,7 @@ def write_additive(folder: Path, tokenizer: Tokenizer) -> None:
 
 MODELS: dict[str, Callable[[Path, Tokenizer], object] | None] = {
     "language/lm-en": None,
+    "encoder/masked-en": None,
     "random": None,
     "positions/t5": None,
     "recurrent/local": None,

@@ -41,8 +41,11 @@ CHANGED = {
     "en-pt": ("", "edit_1_▁A~ablate_encoder_1_1", "hide_2"),
     "positions/t5": ("", "hide_1~unscaled_cross_1_1"),
     "recurrent/local": ("", "hide_2"),
+    "encoder/masked-en": ("", "ablate_encoder_1_1~mask_encoder_forbid_x.2", "edit_2_▁old"),
     "language/lm-en": ("", "choose_6_▁xxxx", "ablate_decoder_1_1~forbid_▁the"),
 }
+TEXTS = {"language/lm-en": "The old house", "encoder/masked-en": "The old [MASK] is for sale."}
+"""What is not translated."""
 CASES = [(model, changes) for model, several in CHANGED.items() for changes in several]
 PLACES = "source token|step|encoder|decoder"
 COUNTED = "tokens|steps|runs|changes|heads|words|cells|rows|sentences|keys|queries"
@@ -106,7 +109,7 @@ def test_a_sentence_has_no_raw_piece_and_no_broken_grammar(
     case: tuple[str, str], address: tuple[str, str | None]
 ) -> None:
     (model, changes), (page, view) = case, address
-    values = {"text": "The old house" if model.startswith("language/") else SENTENCE}
+    values = {"text": TEXTS.get(model, SENTENCE)}
     values |= {"changes": changes} if changes else {}
     values |= {} if view is None else {"view": view}
     assert faults(run(page, model=model, **values)) == []
@@ -119,14 +122,21 @@ ELSEWHERE = "Jain & Wallace (2019)"
 """How a paragraph on the literature begins, some of which is on translation."""
 
 
+NOT_TRANSLATED = [
+    (model, changes)
+    for model in ("language/lm-en", "encoder/masked-en")
+    for changes in CHANGED[model]
+]
+
+
 @pytest.mark.parametrize(
-    ("changes", "address"), thinned(product(CHANGED["language/lm-en"], OF_THE_CHOSEN), 2), ids=str
+    ("case", "address"), thinned(product(NOT_TRANSLATED, OF_THE_CHOSEN), 2), ids=str
 )
 def test_nothing_is_called_a_translation_where_nothing_is_translated(
-    changes: str, address: tuple[str, str | None]
+    case: tuple[str, str], address: tuple[str, str | None]
 ) -> None:
-    page, view = address
-    values = {"text": "The old house", "write": "6", "view": view}
-    at = run(page, model="language/lm-en", **values, **({"changes": changes} if changes else {}))
+    (model, changes), (page, view) = case, address
+    values = {"text": TEXTS.get(model, "The old house"), "write": "6", "view": view}
+    at = run(page, model=model, **values, **({"changes": changes} if changes else {}))
     named = (text for text in texts(at) if not text.startswith(ELSEWHERE))
     assert [text for text in named if re.search(r"[Tt]ranslat", text)] == []

@@ -137,7 +137,7 @@ def test_without_a_mask_nothing_is_asked(made: Made) -> None:
 
 
 def test_every_word_s_fill_is_that_of_the_text_with_it_masked(made: Made) -> None:
-    translator, run = made
+    _, run = made
     fills = fills_of(run)
     assert len(fills) == len(run.source_tokens)
     assert run.predict is not None

@@ -65,14 +65,15 @@ def test_they_are_listed_after_all_others_and_open_under_their_own_name(home: Pa
     assert bundled.keeper is None
 
 
-def test_the_list_has_translators_then_language_models_then_twins() -> None:
+def test_the_list_has_translators_then_language_models_then_encoders_then_twins() -> None:
     known = models.available()
     names = models.grouped(known)
     assert sorted(names) == sorted(known)
     assert names[:2] == ["en-pt", "en-de"]
     at = names.index(OLLAMA)
     assert [known[name].task for name in names[2 : at + 1]] == ["continue"] * (at - 1)
-    assert {name.partition("/")[0] for name in names[at + 1 :]} == {"positions", "recurrent"}
+    assert names[at + 1] == "encoder/masked-en"
+    assert {name.partition("/")[0] for name in names[at + 2 :]} == {"positions", "recurrent"}
 
 
 def test_a_large_one_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
