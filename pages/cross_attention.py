@@ -1,6 +1,7 @@
 """Cross-attention: every target token attends to the source tokens through the encoder's output."""
 
 from explorer.app.address import session
+from explorer.app.controls import inform
 from explorer.app.shell import sections
 from explorer.app.shell.page import open_sentence_page
 from explorer.app.shell.waiting import for_pytorch
@@ -33,10 +34,18 @@ KIND = heads.KindPage(
     "source is there from the start; in a batch, padding is masked.",
 )
 
+_UNPREDICTED = (
+    "Word alignment asks which row predicts a word, which weights alone do not say. The maps are "
+    "under “attention”."
+)
+
 opened = open_sentence_page(
     "cross_attention", lambda now: sections.switch("cross_attention", now), kinds=("cross",)
 )
 if opened is not None and session.current().view == "alignment":
-    alignment.show(opened)
+    if opened.translation.steps:
+        alignment.show(opened)
+    else:
+        inform(_UNPREDICTED)
 elif opened is not None:
     heads.show(KIND, opened)
