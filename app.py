@@ -1,11 +1,13 @@
 """Home page: type a sentence, watch the model translate it, and look into its attention."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from types import ModuleType
 
 import streamlit as st
 
 from explorer.app.address import State, session
+from explorer.app.address.kinds import Moves
 from explorer.app.controls import formula, seen
 from explorer.app.maps import display, filling
 from explorer.app.maps.explorer import Later, Scene, Strips, continue_with, explorer, offered
@@ -85,6 +87,9 @@ def show(opened: View) -> None:
             run_export(scene)
 
     room = st.container(key="doubt-room")  # above the picture, but filled after it
+    go_on: Callable[[View, int, int], Moves] = continue_with
+    if not opened.translation.steps:
+        go_on = filling.fill_word
     scene = Scene(
         layout=layout,
         opened=opened,
@@ -96,7 +101,7 @@ def show(opened: View) -> None:
         strips=lambda now: Strips(shades=display.shaded(opened) if now.shares else ()),
         later=Later(lambda: doubt.due(opened), lambda: doubt.begin(opened)),
         follows=opened.source.fills,
-        go_on=continue_with if opened.translation.steps else filling.fill_word,
+        go_on=go_on,
     )
     explorer(scene)
     with room:

@@ -59,8 +59,8 @@ READ = {
     "encoder": ReadWords(
         word="other word",
         position="position",
-        hidden="All pieces of a word are hidden (their scores are −∞) from every head of the encoder, "
-        f"at all tokens, and {_AGAIN} its own token holds.",
+        hidden="All pieces of a word are hidden (their scores are −∞) from every head of the "
+        f"encoder, at all tokens, and {_AGAIN} its own token holds.",
         through="all heads add on the direct path by reading the token",
     ),
     "decoder": ReadWords(
@@ -332,10 +332,12 @@ def reasons(opened: View, now: State, step: int) -> None:
     parts: lenses.Attribution = measures.of_run(opened, lenses.attribution, *place)
     by_key = measures.of_run(opened, lenses.by_key, *place)
     names = positions_of(opened.translation)
-    noun = names["step"] if opened.translation.steps else names["source"]
+    noun = names["source"]
+    if opened.translation.steps:
+        noun = names["step"]
     pair = (
-        f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”) at {noun} "
-        f"{labels.count(step)}"
+        f"z(“{captions.quote(written.token)}”) − z(“{captions.quote(rival.token)}”) at "
+        f"{noun} {labels.count(step)}"
     )
     st.markdown(spoken(written, rival, parts))
     parts_panel(opened, pair, parts)

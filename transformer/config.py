@@ -616,7 +616,7 @@ class EncoderConfig(ModelConfig):
     @property
     def products(self) -> Mapping[Side, int]:
         """Those of the layers, and of the transform before the output."""
-        transform = self.d_model**2 if self.output_transform else 0
+        transform = self.output_transform * self.d_model**2
         return {"encoder": super().products["encoder"] + transform}
 
 

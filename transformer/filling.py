@@ -79,7 +79,9 @@ class MaskedText:
             self.model.logits(features[:, place : place + 1], hooks, place)[0]
             for place in self.masked
         ]
-        return torch.cat(rows).float().log_softmax(-1) if rows else features.new_zeros((0, 0))
+        if not rows:
+            return features.new_zeros((0, self.reader.config.vocab_size))
+        return torch.cat(rows).float().log_softmax(-1)
 
     def predicted(self, positions: Iterable[int]) -> dict[int, DecodeStep]:
         """By position, what is predicted of a token if that one were masked, too.

@@ -93,8 +93,8 @@ class Translation:
         str, ...
     ] = ()  # names at which a user's functions changed the run, which nobody repeats
     # runs source and output through the model once more, with the same changes, and returns
-    # (target, pieces) log-probabilities, or (masks, pieces) of an encoder alone; None if the run was
-    # opened from a file
+    # (target, pieces) log-probabilities, or (masks, pieces) of an encoder alone; None if the run
+    # was opened from a file
     distributions: Callable[[], Tensor] | None = field(default=None, repr=False)
     # what a beam search looked at; None unless it was made with ``tree=True``
     tree: SearchTree | None = field(default=None, repr=False)

@@ -1,4 +1,4 @@
-"""Texts with masked pieces, from which an encoder alone learns (Devlin et al. 2019, section 3.1)."""
+"""Texts with masked pieces, from which an encoder alone learns (Devlin et al. 2019, 3.1)."""
 
 from __future__ import annotations
 

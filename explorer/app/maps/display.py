@@ -294,8 +294,7 @@ def mask(opened: View, now: State) -> None:
     from explorer.app.maps import filling
 
     word = filling.word_at(opened, now.source or 0)
-    pieces = [] if word is None else opened.translation.source_tokens[word.start : word.stop]
-    if word is None or filling.masks(pieces):
+    if word is None or filling.is_masked(opened, word):
         st.button("Mask this word", "mask-word", type="tertiary", icon=_MASK, disabled=True)
         return
     st.button(
@@ -340,8 +339,8 @@ def cell_table(look: HeadSelection) -> str:
             f"**{query} → {read}**, {labels.head_phrase(*look.head)}\n",
             "| measure | value | unit |\n| --- | ---: | --- |",
             *(f"| {name} | {value} | {unit} |" for name, value, unit in lines),
-            f"\nΔ log p is that of “{plain(captions.quote(run.predictions[step].token))}”, each by its "
-            "own run. "
+            f"\nΔ log p is that of “{plain(captions.quote(run.predictions[step].token))}”, each by "
+            "its own run. "
             f"{badge['text']}.",
         )
     )

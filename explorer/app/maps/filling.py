@@ -1,8 +1,6 @@
-"""Masked words: what a model would put in the place of each, and the text with another word there."""
+"""Masked words: what a model puts in the place of each, and the text with another word there."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from explorer.app.address import session
 from explorer.app.address.kinds import Moves
@@ -61,7 +59,9 @@ def word_at(opened: View, position: int) -> Group | None:
     """The word that a token stands in; None if the token stands for no text."""
     words = reading_groups(opened.translation.source_tokens)
     word = next(word for word in words if position in word.indices)
-    return None if word.special else word
+    if word.special:
+        return None
+    return word
 
 
 def mask_word(opened: View, position: int) -> Moves:
@@ -74,9 +74,9 @@ def mask_word(opened: View, position: int) -> Moves:
     return _with(opened, word, f" {mask}" * len(word.indices))
 
 
-def masks(pieces: Sequence[str]) -> int:
-    """How many of some pieces are masks."""
-    return sum(map(is_mask, pieces))
+def is_masked(opened: View, word: Group) -> bool:
+    """Whether a mask stands for a word, or for a piece of it."""
+    return any(map(is_mask, opened.translation.source_tokens[word.start : word.stop]))
 
 
 def _with(opened: View, word: Group, text: str) -> Moves:

@@ -118,7 +118,7 @@ def offered(source: Source | None, text: str | None = None) -> Mapping[str, str]
         begins = getattr(source.stated, "starts_with_token", True)
         return BEGINNINGS | NOTHING if begins else BEGINNINGS
     if source is not None and not source.writes:
-        return MASKED if source.fills else READ
+        return {True: MASKED, False: READ}[source.fills]
     samples = of(source)
     if samples.task:
         longest = sorted(samples.task, key=lambda pair: -len(pair.source))[:OFFERED]

@@ -164,7 +164,7 @@ def written_by(run: Translation) -> str:
 def step_name(run: Translation, number: int) -> str:
     """What a prediction of a run is called, by its number from 0: a step of its output, or a
     mask."""
-    noun = "step" if run.config.writes else "mask"
+    noun = {True: "step", False: "mask"}[run.config.writes]
     return f"{noun} {labels.count(number)}"
 
 

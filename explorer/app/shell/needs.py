@@ -48,7 +48,8 @@ def tell_no_output(source: Source) -> bool:
     inform(
         plain(
             "This part shows an output that is written token by token, which "
-            f"{source.name} does not have: it only reads its text. Choose another model on the left."
+            f"{source.name} does not have: it only reads its text. Choose another model on the "
+            "left."
         )
     )
     _lead_to_kinds(source)

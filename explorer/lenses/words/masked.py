@@ -4,8 +4,8 @@ from transformer.run import DecodeStep, Translation
 from transformer.text.words import is_special
 
 MOST_PRODUCTS = 5e10
-"""Numbers of a model's matrices × positions of all passes up to which every word is masked in turn:
-about a second."""
+"""Numbers of a model's matrices × positions of all passes up to which every word is masked in
+turn: about a second."""
 Fills = tuple[DecodeStep | None, ...]
 """What is predicted in the place of each token of the source; None where nothing is known."""
 

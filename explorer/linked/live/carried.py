@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from transformer import Translator
-from transformer.config import LanguageModelConfig, TransformerConfig
+from transformer.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from transformer.decoding import FREE
 from transformer.families.family import Json
 from transformer.families.whole import Whole
@@ -78,7 +78,7 @@ def why_not(model: Translator, path: Path, *, folder: bool = False) -> str:
     ``folder``: its files may lie beside the page.
     """
     config = model.config
-    if not config.writes:
+    if isinstance(config, EncoderConfig):
         return "This page writes an output; this model is an encoder alone, which only reads."
     if not isinstance(config, TransformerConfig | LanguageModelConfig):
         return "This page runs Transformers; this model is recurrent."

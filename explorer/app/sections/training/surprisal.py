@@ -58,7 +58,10 @@ class Costs:
     @cached_property
     def bits(self) -> tuple[float, ...]:
         """−log₂ p of each token; 0 of one that costs nothing."""
-        return tuple(0.0 if step is None else -step.log_prob / math.log(2) for step in self.steps)
+        bits = [0.0] * len(self.steps)
+        for place, step in self.counted:
+            bits[place] = -step.log_prob / math.log(2)
+        return tuple(bits)
 
     @cached_property
     def counted(self) -> tuple[tuple[int, DecodeStep], ...]:
@@ -273,7 +276,8 @@ def table(of_text: Costs) -> Table:
 
 
 def beside(opened: View, of_text: Costs) -> None:
-    """Draws the bits of each word beside those of a language model, which sees what stands before."""
+    """Draws the bits of each word beside those of a language model, which reads what stands
+    before."""
     writers = [source for source in models.available().values() if source.continues]
     if not writers:
         return

@@ -189,7 +189,7 @@ def candidates(both: RunDifference) -> None:
         at = int(np.nan_to_num(both.kl, nan=-1.0).argmax())
         why = "that changed most"
     step = both.steps[at]
-    what = "The next token" if both.base.config.writes else "The word"
+    what = {True: "The next token", False: "The word"}[both.base.config.writes]
     st.markdown(f"##### {what} at {step_name(both.base, at)}, {why}")
     likely = step.candidates[:CANDIDATES]
     columns = {"token": [labels.piece(alternative.token) for alternative in likely]}
