@@ -174,6 +174,11 @@ class Translation:
         """
         return self.trace.audit(*places).joined(self._texts())
 
+    @property
+    def is_audited(self) -> bool:
+        """Whether the checks of the whole run were made: one more audit costs little."""
+        return self.attention is None or self.attention.is_audited
+
     def _texts(self) -> AuditReport:
         """Whether texts and tokens of this run are those that were recorded; no check if none
         were."""

@@ -415,6 +415,11 @@ class AttentionTrace:
         cached."""
         return self.once(places, lambda: self.auditor(self, places or self.places))
 
+    @property
+    def is_audited(self) -> bool:
+        """Whether an audit was made, so that the checks of the whole run need not be made again."""
+        return any(isinstance(value, AuditReport) for value in [*self._memo.values()])
+
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """A value that is made when this trace is asked for it first."""
         if key not in self._memo:

@@ -110,7 +110,7 @@ def test_a_view_is_described_accessible_and_taken_home(
     asked = []
     assert len(tab.locator(surface.CAPTION).first.inner_text()) > 30
     assert "head 5 of layer 3" in tab.locator(surface.MAP).get_attribute("aria-label")
-    assert "✓ verified" in tab.locator(surface.VERIFIED).first.inner_text()
+    tab.locator(surface.VERIFIED, has_text="✓ verified").first.wait_for()
     result = Axe().run(tab, context={"exclude": surface.NOT_OURS}, options=RULES).response
     assert [each["id"] for each in result["violations"]] == []
     run = surface.load_trace(saved(tab, "NPZ", tmp_path))

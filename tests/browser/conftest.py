@@ -114,6 +114,11 @@ class Visitor:
         """The text of an element, in one line."""
         return " ".join(self.page.inner_text(selector).split())
 
+    def proved(self) -> None:
+        """Waits until the audit of what is drawn is done."""
+        badges = "[...document.querySelectorAll('.lv-badge')]"
+        self.until(f"{badges}.every(badge => !badge.textContent.includes('checking'))")
+
     def ready(self) -> None:
         """Waits until every figure of the linked view is drawn."""
         self.page.wait_for_selector('.lv[data-ready="true"]', timeout=PATIENCE)

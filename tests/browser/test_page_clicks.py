@@ -247,6 +247,7 @@ def test_a_token_of_the_tree_shows_its_map_and_the_search_continues_from_it(
     visitor.until(COUNT, "step 2 of 2")
     visitor.ready()
     visitor.has(node=str(node + 1))
+    visitor.proved()
     badges = visitor.page.locator(".lv-badge").all_inner_texts()
     assert badges
     assert all("✓" in badge for badge in badges)

@@ -71,8 +71,46 @@ def test_a_view_that_is_mounted_twice_for_a_moment_stays_in_the_place_that_is_le
     assert scripts_alone.evaluate(TWICE, given) == [1, 0]
 
 
+PROVED = """({ script, order }) => import(script).then(({ Inbox }) => {
+  const told = [];
+  const inbox = new Inbox({ root: {}, suit() {}, draw: () => told.push("draw"), reword: (names) => told.push(names) });
+  inbox.trace = "now";
+  const checking = { text: "… checking" };
+  const feeds = {
+    cross: { name: "cross", trace: "now", badge: checking, caption: "a head" },
+    wall: { name: "wall", trace: "now", caption: "tiles · … checking" },
+    old: { name: "old", trace: "before", badge: checking, caption: "" },
+    proof: { name: "proof", draw: "proof", trace: "now", badges: { cross: { text: "✓ verified" }, old: { text: "✗" } },
+             captions: { wall: "tiles · ✓ verified" } },
+  };
+  for (const name of order) inbox.receive(feeds[name]);
+  const same = ["cross", "wall", "old"].every((name) => inbox.feeds[name] === feeds[name]);
+  const { cross, wall, old } = inbox.feeds;
+  return [cross.badge.text, wall.caption, old.badge.text, same, told.filter((each) => each !== "draw")];
+})"""
+
+
+@pytest.mark.parametrize(
+    ("order", "reworded"),
+    [
+        (["cross", "wall", "old", "proof"], ["cross", "wall"]),
+        (["proof", "old", "wall", "cross"], []),
+    ],
+    ids=["after", "before"],
+)
+def test_a_proof_reaches_the_figures_of_its_run_in_any_order_and_draws_none_again(
+    scripts_alone: Any, order: list[str], reworded: list[str]
+) -> None:
+    given = {"script": f"/{VIEW}/inbox.js", "order": order}
+    cross, wall, old, same, told = scripts_alone.evaluate(PROVED, given)
+    assert (cross, wall, old) == ("✓ verified", "tiles · ✓ verified", "… checking")
+    assert same
+    assert told == [reworded]
+
+
 STRIP = """({ side, spec, data, hovered }) => import("/VIEW/strips.js").then(({ Strips }) => {
-  const inbox = { spec: { strips: [side] }, at: { step: 0 }, position: () => 2, chosen: () => [] };
+  const current = () => ({ names: { predicts: data.target ?? [] } });
+  const inbox = { spec: { strips: [side] }, at: { step: 0 }, position: () => 2, chosen: () => [], current };
   const strips = new Strips({ inbox });
   strips.draw({ direction: { [side]: "ltr" }, sides: { [side]: side }, ...data });
   strips.follow();

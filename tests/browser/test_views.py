@@ -115,6 +115,7 @@ def test_a_word_is_one_row_whose_pieces_light_up_together(visitor: Visitor) -> N
     assert "".join(hovered).replace("‿", "").removeprefix("◦") == "seventeen"
     top = box_of(visitor.page.locator("[data-plot=encoder] .lv-row"))
     assert abs(top["y"] + top["height"] / 2 - visitor.centre("encoder", 1, 0)[1]) < 2
+    visitor.proved()
     assert "from a verified trace" in visitor.told("[data-plot=encoder] .lv-caption")
 
 

@@ -8,6 +8,7 @@ import pytest
 from app_pages import array, feeds, run, said, view, words
 from closed_form import CASES, KNOWN
 from sources import named
+from streamlit.testing.v1 import AppTest
 
 from explorer import lenses
 from explorer.app.maps import display, measures, wall
@@ -15,6 +16,7 @@ from explorer.app.maps.run_export import KEY
 from explorer.app.server import models
 from explorer.app.server.run_key import RunKey
 from explorer.app.server.view import View
+from explorer.figures.base import captions
 from explorer.lenses.words.reading import Reading, read_view
 from transformer import Capture, load_translator
 from transformer import interventions as do
@@ -262,3 +264,40 @@ def test_a_cell_is_measured_in_every_way(traced):
     )
     masked = measures.of_cell(one, "decoder", (1, 2), (0, 1), 0)
     assert masked == [("weight", "0", "masked: the query may not see the key")]
+
+
+def sent(at: AppTest) -> dict[str, dict[str, object]]:
+    """The feeds by name as they were sent, before what the audit found was put in."""
+    told = [json.loads(each.proto.json) for each in at.get("bidi_component") if each.proto.json]
+    every = [data[0] for data in told if isinstance(data, list)]
+    return {data["name"]: data for data in every if "name" in data}
+
+
+def test_the_picture_of_a_new_run_does_not_wait_for_its_proof() -> None:
+    first = sent(run(text="two three four"))
+    proof = first.pop("proof")
+    assert {*proof["badges"]} == {*KINDS}
+    for name, badge in proof["badges"].items():
+        assert first[name]["badge"] == captions.CHECKING
+        assert badge["text"] == "✓ verified"
+    assert list(proof["captions"]) == []
+    later = sent(run(text="two three four", cross="1.1"))  # of a run that is proved
+    assert "proof" not in later
+    assert later["cross"]["badge"]["text"] == "✓ verified"
+
+
+def test_the_caption_of_all_heads_says_that_they_are_proved_once_they_are() -> None:
+    first = sent(run(PAGES["cross"], text="three four five"))
+    assert "… checking" in first["overview"]["caption"]
+    proved = first["overview"]["caption"].replace("… checking", "✓ from a verified trace")
+    assert first["proof"]["captions"] == {"overview": proved}
+
+
+def test_a_run_that_is_not_what_was_recorded_is_found_out_after_its_picture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("transformer.audit.WEIGHT_LIMIT", -1.0)
+    first = sent(run(text="four five six"))
+    for badge in first["proof"]["badges"].values():
+        assert not badge["passed"]
+        assert badge["text"].startswith("✗")

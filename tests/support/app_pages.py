@@ -135,8 +135,14 @@ def view(at: AppTest) -> dict[str, object]:
 
 
 def feeds(at: AppTest) -> dict[str, dict[str, object]]:
-    """What the feeders carry, by name."""
-    return {data["name"]: data for data in _told(at) if "name" in data}
+    """What the feeders carry, by name, with what the audit found afterwards."""
+    told = {data["name"]: data for data in _told(at) if "name" in data}
+    proof = told.pop("proof", {})
+    for name, badge in proof.get("badges", {}).items():
+        told[name]["badge"] = badge
+    for name, caption in proof.get("captions", {}).items():
+        told[name]["caption"] = caption
+    return told
 
 
 def _told(at: AppTest) -> list[dict[str, object]]:

@@ -17,20 +17,21 @@ from explorer.app.address.kinds import Moves
 from explorer.app.address.page_values import FOLLOWING, Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
-from explorer.app.maps.looking import HeadSelection, Looks, looks_of
+from explorer.app.maps.looking import HeadSelection, Looks, looks_of, verdict
 from explorer.app.server import models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import changed
-from explorer.figures.base import labels
+from explorer.figures.base import captions, labels
 from explorer.figures.base.bars import shown_candidates
+from explorer.figures.base.captions import Badge
 from explorer.lenses.words.reading import Reading, read_view
 from explorer.linked.served import imported
 from explorer.linked.view.events import Chosen, Cursor, CursorRange
-from explorer.linked.view.feeds import AXES, fades
+from explorer.linked.view.feeds import AXES, badge_of, fades
 from explorer.linked.view.home import Layout, head_map, stops
 from explorer.linked.view.silent import silenced
 from explorer.linked.view.strips import strips_feed
-from explorer.linked.view.wire import Feed, MapFeed, Shade, StepClaim, Stop, StripsFeed
+from explorer.linked.view.wire import Feed, MapFeed, ProofFeed, Shade, StepClaim, Stop, StripsFeed
 from transformer.config import AttentionKind
 from transformer.interventions import Choose, Intervention, Prefix, choose, prefix
 from transformer.run import Translation
@@ -277,12 +278,37 @@ def explorer(scene: Scene) -> None:
         if kind in (*layout.plots, layout.focus)
     }
     feeds |= scene.extra(now, looks)
+    proved = scene.opened.translation.is_audited
     with st.container(key="feeders"):
         choices = session.visit().silent  # an open question gets no feed that answers it
+        if choices is not None:
+            feeds = {name: silenced(feed, choices) for name, feed in feeds.items()}
         for name, feed in feeds.items():  # Streamlit sends those that changed
-            payload = feed if choices is None else silenced(feed, choices)
-            data = {"view": layout.view, "name": name, **payload}
+            data = {"view": layout.view, "name": name, **feed}
             _FEEDER(key=f"feed.{layout.view}.{name}", data=[data])
+    if not proved:  # the browser draws what it has, while the audit is made
+        proof = _proof(scene, looks, feeds)
+        with st.container(key="proof"):
+            data = {"view": layout.view, "name": "proof", **proof}
+            _FEEDER(key=f"feed.{layout.view}.proof", data=[data])
+
+
+def _proof(scene: Scene, looks: Looks, feeds: Mapping[str, Feed]) -> ProofFeed:
+    """What the audit finds of the figures of a view, which were sent before it."""
+    opened = scene.opened
+    kind, look = next(iter(looks.items()))
+    opened.translation.audit((AttentionKind(kind), look.head[0]))
+    badges = dict[str, Badge]()
+    texts = dict[str, str]()
+    waiting = captions.CHECKING["text"]
+    for name, feed in feeds.items():
+        kind = str(feed.get("kind", feed.get("picks", "")))
+        if feed.get("badge") == captions.CHECKING:
+            badges[name] = badge_of(looks[kind].read())
+        caption = str(feed.get("caption", ""))
+        if waiting in caption:
+            texts[name] = caption.replace(waiting, verdict(opened, kind))
+    return {"draw": "proof", "trace": opened.key, "badges": badges, "captions": texts}
 
 
 @part()

@@ -5,7 +5,7 @@ A page derives these values from the state once, at the top of a run, and hands 
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from explorer.app.server.source import NEEDS_MODEL
 from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
 from explorer.figures import Tile
+from explorer.figures.base import captions
 from explorer.figures.base.captions import QUANTITIES
 from explorer.figures.maps.overview import LARGEST_TILE
 from explorer.lenses.words.reading import (
@@ -105,7 +106,8 @@ class HeadSelection:
             from explorer.app.maps import measures  # PyTorch comes with it
 
             view = measures.IN_PLACE[self.measure](self.opened, view)
-        return read_view(view, self.reading)
+        awaits = not self.opened.translation.is_audited
+        return replace(read_view(view, self.reading), awaits_proof=awaits)
 
     def rows_together(self, view: ReadView) -> tuple[int, ...]:
         """The rows of a view that the visitor looks at as one; none, or two and more."""
@@ -158,6 +160,13 @@ def _tiles(
         [Tile.at_most(side, *look.whole((layer, head)), scale) for head in range(heads)]
         for layer in range(layers)
     ]
+
+
+def verdict(opened: View, kind: str) -> str:
+    """What the badge says of all heads of a kind; that it is being checked before it is known."""
+    if not opened.translation.is_audited:
+        return captions.CHECKING["text"]
+    return captions.badge(audited(opened, kind), derived=True)["text"]
 
 
 @remembered(64)

@@ -13,7 +13,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.page_values import WALL_ORDERS, Maps
 from explorer.app.controls import pickers
-from explorer.app.maps.looking import HeadSelection, audited
+from explorer.app.maps.looking import HeadSelection, verdict
 from explorer.app.server import per_run
 from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
@@ -72,7 +72,7 @@ def feeds(look: HeadSelection, now: State) -> dict[str, Feed]:
     tile = tiles[0][0]
     if tile.rows * tile.columns > 1:
         parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")
-    parts.append(str(captions.badge(audited(opened, look.kind), derived=True)["text"]))
+    parts.append(verdict(opened, look.kind))
     caption = " · ".join(parts)
     return {
         PLOT: wall_feed(opened.key, look.kind, tiles, caption=caption),

@@ -304,6 +304,14 @@ class Badge(TypedDict):
     title: str
 
 
+CHECKING: Badge = {
+    "passed": True,
+    "text": "… checking",
+    "title": "The picture is here before its proof, which is being made.",
+}
+"""Stands for a badge until the audit is done."""
+
+
 def badge(audit: AuditReport, derived: bool = False) -> Badge:
     """The badge of an audit; that of a file says that its parts agree, since nothing else is known.
 

@@ -62,6 +62,8 @@ class ReadView(HeadMap):
     derived: bool = field(
         kw_only=True
     )  # whether these arrays are not the model's own, but derived from them
+    # whether its audit is made only after it was drawn
+    awaits_proof: bool = field(default=False, kw_only=True)
 
 
 def read_view(view: HeadMap, reading: Reading) -> ReadView:

@@ -25,7 +25,8 @@ def declarations() -> str:
     """An interface for each `TypedDict` that a feed holds, and the union of all feeds."""
     feeds = typing.get_args(wire.Feed)
     union = "".join(f"\n  | {feed.__name__}" for feed in feeds)
-    return "\n".join([_HEAD, *interfaces(feeds).values(), f"export type Feed ={union};\n"])
+    written = interfaces([*feeds, wire.ProofFeed]).values()
+    return "\n".join([_HEAD, *written, f"export type Feed ={union};\n"])
 
 
 def interfaces(kinds: Iterable[type]) -> dict[str, str]:

@@ -8,7 +8,7 @@ import numpy as np
 from explorer.figures import heatmap_spec, pooled_spec, to_json
 from explorer.figures.base import captions, labels, style
 from explorer.figures.base.bars import SHOWN, Candidate, candidates
-from explorer.figures.base.captions import cell_names, quantity
+from explorer.figures.base.captions import Badge, cell_names, quantity
 from explorer.figures.maps.heatmap import LARGEST, LATER, MASKED, levels, row_tokens
 from explorer.figures.maps.lines import WeightLine, looks
 from explorer.figures.maps.overview import Tile, pooled_note
@@ -65,6 +65,13 @@ def fades(run: Translation, kind: str) -> bool:
     return rows == "step" and bool(run.steps)
 
 
+def badge_of(view: ReadView) -> Badge:
+    """The badge of a map; that it is being checked, where its proof is still to be made."""
+    if view.awaits_proof:
+        return captions.CHECKING
+    return captions.badge(view.audit, view.derived)
+
+
 def head_feed(
     trace: str,
     view: ReadView,
@@ -90,7 +97,7 @@ def head_feed(
         "title": f"{view.title or SHORT_NAMES[kind]} {labels.head_name(view.layer, view.head)}",
         "about": ROWS[rows],
         "caption": captions.caption(view, scale, whole),
-        "badge": captions.badge(view.audit, view.derived),
+        "badge": badge_of(view),
         "sentences": [captions.sentence(view, row, role) for row in range(len(view.query_tokens))],
         "absent": "The token at this position is hidden, so its row is not drawn.",
         "notes": captions.notes(view),

@@ -163,6 +163,14 @@ class BarsFeed(_Figure):
     joins: NotRequired[bool]  # whether its frames are rows that can be looked at as one
 
 
+class ProofFeed(_Feed):
+    """What the audit found of pictures that were sent before it, by their names."""
+
+    draw: Literal["proof"]
+    badges: Mapping[str, Badge]
+    captions: Mapping[str, str]
+
+
 class RaceFeed(_Figure):
     """The candidates of each position, whose bars run when the cursor moves."""
 

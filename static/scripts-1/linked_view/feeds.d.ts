@@ -314,6 +314,14 @@ export interface StripsFeed {
   glossed: string;
 }
 
+export interface ProofFeed {
+  trace: string;
+  silent?: boolean;
+  draw: "proof";
+  badges: Record<string, Badge>;
+  captions: Record<string, string>;
+}
+
 export type Feed =
   | MapFeed
   | LinesFeed

@@ -10,6 +10,8 @@ export class Inbox {
     this.mounts = new Map();
     /** @type {Record<string, import("./feeds.js").Feed & { name: string, trace: string }>} */
     this.feeds = {};
+    /** @type {?import("./feeds.js").ProofFeed} */
+    this.proof = null;
     /** @type {any} */
     this.spec = null;
     /** @type {?string} */
@@ -18,11 +20,32 @@ export class Inbox {
     this.picks = {};
   }
 
-  // Takes a figure.
+  // Takes a figure, or the proof of figures, which comes after them.
   receive(data) {
-    this.feeds[data.name] = data;
+    if (data.draw === "proof") this.proof = data;
+    else this.feeds[data.name] = data;
+    const proved = this.prove();
+    if (data.draw === "proof") {
+      if (this.view.root) this.view.reword(proved);
+      return;
+    }
     if (this.view.root) this.view.suit(data);
     this.view.draw();
+  }
+
+  // Puts the proof into the figures that wait for it, and returns their names. A figure stays the same object, so that
+  // it is not drawn again.
+  prove() {
+    const { proof } = this;
+    if (!proof) return [];
+    const waiting = Object.values(this.feeds).filter((feed) => feed.trace === proof.trace);
+    const names = waiting.map((feed) => feed.name).filter((name) => proof.badges[name] || proof.captions[name]);
+    for (const name of names) {
+      const { [name]: badge } = proof.badges;
+      const { [name]: caption } = proof.captions;
+      Object.assign(this.feeds[name], badge && { badge }, caption && { caption });
+    }
+    return names;
   }
 
   // Takes what the page says of the view, and returns what leaves its place. Where the page grows above the view,

@@ -228,6 +228,13 @@ class View {
     this.afterPaint("painted", `${this.inbox.cursor()}`);
   }
 
+  // Writes the words of some cells anew, whose pictures stay.
+  reword(names) {
+    for (const cell of this.all().filter((each) => names.includes(each.name))) cell.text.data = null;
+    const strips = this.inbox.current("strips");
+    if (strips) this.updateWords(strips);
+  }
+
   updateWords(strips) {
     if (this.focus.data) this.sentence.replaceChildren(...rich(this.focus.sentence()));
     const claim = strips.claim?.step === this.inbox.at.step ? strips.claim.text : "";
