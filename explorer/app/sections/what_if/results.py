@@ -156,6 +156,8 @@ def steps(both: RunDifference, is_forced: bool) -> None:
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
     way = "up to the step at which the runs part, because a change contradicts the unchanged output"
+    if not both.base.config.writes:
+        way = "each mask is read with the text as it stands, so all can be compared"
     if is_forced:
         way = "the changed model reads the unchanged output, so all steps can be compared"
     total = float(np.nansum(both.delta_log_p))
