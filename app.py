@@ -17,7 +17,7 @@ from explorer.app.server.view import View
 from explorer.app.shell import changed, doubt, frame, paragraph, sentence, strip
 from explorer.app.shell.model_picker import pick_model
 from explorer.figures.base import labels
-from explorer.linked.view.home import LARGEST, Layout, fills_feed, home, next_feed
+from explorer.linked.view.home import LARGEST, WALL, Layout, fills_feed, home, next_feed
 from explorer.linked.view.wire import Feed, RaceFeed
 
 _READING = (
@@ -29,9 +29,6 @@ _TOKENS = "The cursor chooses a token: a ring marks its row."
 _LINES = "The lines between the tokens show the row of the cursor in the large map."
 _UNDIVIDED = r"\mathrm{softmax}\!\left(QK^{\top} + \mathrm{mask}\right)V"
 _FORMULA = r"\mathrm{softmax}\!\left(\frac{QK^{\top}}{\sqrt{d_k}} + \mathrm{mask}\right)V"
-
-
-WALL = "wall"
 
 
 def _wall() -> ModuleType:

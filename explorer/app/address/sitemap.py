@@ -60,13 +60,6 @@ VIEWS = tuple(
     dict.fromkeys(view for page in PAGES.values() for view in (*page.sections, *page.ways))
 )
 """What an address may say that a page shows."""
-PURPOSES = {
-    "write": "Watch a Transformer write what your text asks for, and see what it reads at every step.",
-    "continue": "Watch a Transformer continue your text, and see what it reads at every step.",
-    "fill": "Watch a Transformer read your sentence, and see what it puts where a word is masked.",
-    "read": "Look into attention weights of your own, head by head.",
-}
-"""What the first page is for with a model that does not translate, by its task."""
 
 
 class Place(NamedTuple):

@@ -40,7 +40,7 @@ from explorer.linked.view.feeds import (
     switched_off,
     whole_feed,
 )
-from explorer.linked.view.home import Layout
+from explorer.linked.view.home import WALL, Layout
 from explorer.linked.view.wire import BarsFeed, Feed, Legend, TilesFeed
 from transformer.config import AttentionKind, Head
 
@@ -108,7 +108,7 @@ def show(page: KindPage, opened: View, fade: bool = True) -> None:
 def all_heads(look: HeadSelection) -> str:
     """The name of the picture of all heads: one of all, or a wall if they are many."""
     if wall.is_large(look):
-        return wall.PLOT
+        return WALL
     return "overview"
 
 

@@ -1,6 +1,6 @@
 """The wall of all heads of a kind: pictures that scroll in their own box, sorted and left out.
 
-A page puts `PLOT` among the plots of its layout, `feeds` among its feeds, and draws `controls`.
+A page puts `WALL` among the plots of its layout, `feeds` among its feeds, and draws `controls`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,10 @@ from explorer.lenses.heads import walls
 from explorer.lenses.heads.roles import MIXED, ROLES, assign
 from explorer.lenses.heads.walls import HeadGroup
 from explorer.linked.view.feeds import colour_note, ranking_feed, wall_feed
+from explorer.linked.view.home import WALL
 from explorer.linked.view.wire import Feed, RankingFeed
 from transformer.config import AttentionKind, Head
 
-PLOT = "wall"
-"""The name of the wall among the plots of a layout."""
 MANY = 96
 """From this many heads on, a page shows a wall in the place of one picture."""
 SMALL_TILE, FULL_TILE = 24, 32
@@ -75,7 +74,7 @@ def feeds(look: HeadSelection, now: State) -> dict[str, Feed]:
     parts.append(verdict(opened, look.kind))
     caption = " · ".join(parts)
     return {
-        PLOT: wall_feed(opened.key, look.kind, tiles, caption=caption),
+        WALL: wall_feed(opened.key, look.kind, tiles, caption=caption),
         "ranking": ranking(look, now),
     }
 

@@ -14,6 +14,7 @@ from explorer.app.server import hosted, visits
 from explorer.app.server.source import Source
 from explorer.app.shell import menu, strip
 from explorer.figures.base import labels
+from explorer.figures.base.tasks import WORDS
 
 _ICON = "data:image/png;base64," + b64encode(
     (Path(__file__).resolve().parents[3] / "assets" / "icon.png").read_bytes()
@@ -62,7 +63,7 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
     entry = sitemap.PAGES[page]
     purpose = entry.purpose
     if source is not None:
-        purpose = sitemap.PURPOSES.get(source.task, purpose)
+        purpose = WORDS[source.task].purpose
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         paragraph = f'<p title="{purpose}">{purpose}</p>'
         st.html(

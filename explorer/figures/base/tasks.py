@@ -7,6 +7,7 @@ from dataclasses import dataclass
 class TaskWords:
     """Words for a text of one task, and for what a model makes of it."""
 
+    purpose: str  # what the first page is for
     text: str  # what is typed
     field: str  # the name of the field for it
     hint: str  # in the empty field
@@ -18,6 +19,7 @@ class TaskWords:
 
 WORDS = {
     "translate": TaskWords(
+        purpose="Watch a Transformer translate, and see what it reads at every step.",
         text="sentence",
         field="Sentence to translate",
         hint="Type a sentence and press Enter",
@@ -27,6 +29,7 @@ WORDS = {
         outputs="translations",
     ),
     "write": TaskWords(
+        purpose="Watch a Transformer write what a text asks for, and what it reads at every step.",
         text="text",
         field="Text to go by",
         hint="Type a text and press Enter",
@@ -36,6 +39,7 @@ WORDS = {
         outputs="texts",
     ),
     "fill": TaskWords(
+        purpose="Watch a Transformer read a sentence, and what it puts where a word is masked.",
         text="sentence",
         field="Sentence to read",
         hint="Type a sentence, with [MASK] for a hidden word, and press Enter",
@@ -45,6 +49,7 @@ WORDS = {
         outputs="filled texts",
     ),
     "continue": TaskWords(
+        purpose="Watch a Transformer continue your text, and see what it reads at every step.",
         text="text",
         field="Text to continue",
         hint="Type a text and press Enter; Shift+Enter begins a line",
@@ -54,6 +59,7 @@ WORDS = {
         outputs="texts",
     ),
     "read": TaskWords(
+        purpose="Look into weights of your own, head by head: nobody checked them here.",
         text="text",
         field="Text",
         hint="",

@@ -35,6 +35,8 @@ class Layout:
     cursor: str = "step"  # what the slider moves: `step` or `source`
 
 
+WALL = "wall"
+"""The plot of all heads of a kind, each as a tile."""
 HOME = Layout(
     view="home",
     style="home",
