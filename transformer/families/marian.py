@@ -21,6 +21,7 @@ from transformer.families.pieces import (
     SentencePieces,
     check_pieces,
     languages_of,
+    read_model,
     settings_of,
 )
 from transformer.storage.files import CheckpointError, read_json
@@ -81,7 +82,7 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
     first = _ids(directory / tables[0], sizes[0])
     ids = first, first if one else _ids(directory / tables[1], sizes[1])
     source, target = (
-        SentencePieces(directory / file, numbers, size, (EOS, UNK, PAD), _LEAD)
+        _pieces(directory / file, numbers, size)
         for file, numbers, size in zip((SOURCE_FILE, TARGET_FILE), ids, sizes, strict=True)
     )
     into = languages_of(source, ">>") if one else ()
@@ -89,6 +90,12 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
     pad = source.ids[PAD]
     unknown = source.ids[UNK]
     return found, replace(config, pad_id=pad, unk_id=unknown, languages=" ".join(into))
+
+
+def _pieces(path: Path, ids: dict[str, int], size: int) -> SentencePieces:
+    processor, _ = read_model(path)
+    special = (EOS, UNK, PAD)
+    return SentencePieces(processor, path.parent, ids, size, special, lead=_LEAD)
 
 
 def _ids(path: Path, size: int) -> dict[str, int]:

@@ -229,10 +229,10 @@ def _byte_level(directory: Path, size: int) -> Whole:
 
 def _fairseq(path: Path, size: int) -> Pieces:
     """XLM-R's pieces: fairseq's first four for sentencepiece's first three, and the mask last."""
-    pieces = read_model(path)[1]
+    processor, pieces = read_model(path)
     ids = with_behind({}, (*SPECIAL, *pieces[3:], MASKS[1]))
     check_pieces(path, SPECIAL, ids, size)
-    return TypedFairseqPieces(path, ids, size, {*SPECIAL, MASKS[1]})
+    return TypedFairseqPieces(processor, path.parent, ids, size, {*SPECIAL, MASKS[1]})
 
 
 def _word_pieces(directory: Path) -> Whole:

@@ -33,30 +33,35 @@ looked for."""
 
 def pieces_by_id(ids: Mapping[str, int], size: int, spelling: Callable[[str], str]) -> list[str]:
     """The piece of each id, as a page can show it."""
-    names = dict.fromkeys(range(size), "") | {number: piece for piece, number in ids.items()}
-    return [spelling(names[number]) or f"<unused {number}>" for number in range(size)]
+    names = [""] * size
+    for piece, number in ids.items():
+        if 0 <= number < size:
+            names[number] = piece
+    spelled = enumerate(map(spelling, names))
+    return [name or f"<unused {number}>" for number, name in spelled]
 
 
 class SentencePieces(Pieces):
-    """Pieces of a sentencepiece model; CheckpointError if it is damaged."""
+    """Pieces of a sentencepiece model."""
 
     def __init__(
         self,
-        path: Path,  # the sentencepiece model
+        processor: Any,  # of the sentencepiece model
+        directory: Path,  # of its file, and of those of added tokens
         ids: Mapping[str, int],
         size: int,
         special: Collection[str],
+        *,
         lead: str = r"(?!)",  # what is a piece of its own at the start of a text
     ) -> None:
-        (self._processor, _) = read_model(path)
+        self._processor = processor
         self._lead = re.compile(lead, re.DOTALL)
-        added, marked = added_tokens(path.parent, ids, size)
+        added, marked = added_tokens(directory, ids, size)
         self.special = frozenset({*special, *marked})
         known = {**ids, **added}
-        textless = [
-            known[piece] for piece in known if piece in self.special or self._lead.fullmatch(piece)
-        ]
-        super().__init__(known, pieces_by_id(known, size, without_surrogates), textless)
+        textless = {*filter(self._lead.fullmatch, known), *(self.special & known.keys())}
+        named = pieces_by_id(known, size, without_surrogates)
+        super().__init__(known, named, [known[piece] for piece in textless])
         self._whole = self.special | added.keys()
         longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
         self._parts = re.compile(f"({'|'.join(map(re.escape, longest))})")
@@ -158,10 +163,12 @@ def read_pieces(
         pieces = whole_pieces(path.parent, size, needed)
         pieces.check_frame(languages_of(pieces) if pair else ())
         return pieces
-    ids = order(read_model(path)[1])
+    processor, stored = read_model(path)
+    ids = order(stored)
     check_pieces(path, needed, ids, size, f" with its {behind}")
     textless = filter(_TEXTLESS.fullmatch, ids)
-    return SentencePieces(path, ids, size, {*needed, *textless, *filter(is_language, ids)})
+    special = {*needed, *textless, *filter(is_language, ids)}
+    return SentencePieces(processor, path.parent, ids, size, special)
 
 
 def check_pieces(
@@ -307,6 +314,9 @@ _BYTES = {chr(byte): byte for byte in _VISIBLE} | {
 }
 """The byte for which a letter stands in a file: itself if it is visible, else one from U+0100
 on."""
+_BLANK = next(letter for letter, byte in _BYTES.items() if byte == ord(" "))
+_PLAIN = re.compile(f"[!-~{_BLANK}]*")
+"""Letters that stand for themselves, and for a space."""
 _HIDDEN = re.compile("[\x00-\x1f\x7f-\xa0\xad\udc80-\udcff]")
 """What a byte-level piece cannot show: control characters, and bytes that are no whole
 character."""
@@ -315,6 +325,8 @@ character."""
 def byte_name(token: str) -> str:
     """The name of a token of a byte-level vocabulary: `Ġhouse` is `▁house`; bytes that are no whole
     character are named by their codes, such as `<0xF0><0x9F>`."""
+    if _PLAIN.fullmatch(token):  # nearly every piece
+        return token.replace(_BLANK, SPACE)
     if not set(token) <= _BYTES.keys():
         return token  # a special one
     text = bytes(_BYTES[letter] for letter in token).decode("utf-8", "surrogateescape")

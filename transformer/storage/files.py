@@ -5,8 +5,9 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
@@ -122,19 +123,27 @@ def check_pointer(path: Path) -> None:
 
 def check_values(values: object) -> None:
     """ValueError if JSON has half surrogates, numbers that no float holds, or a great depth."""
-    todo = [(values, 0)]
-    while todo:
-        value, depth = todo.pop()
-        if depth > _DEEPEST:
-            raise ValueError(f"has more than {_DEEPEST} levels")
-        if isinstance(value, dict):
-            todo += [(member, depth + 1) for pair in value.items() for member in pair]
-        elif isinstance(value, list):
-            todo += [(member, depth + 1) for member in value]
-        elif isinstance(value, str):
-            value.encode()  # a UnicodeEncodeError is a ValueError
-        elif isinstance(value, int | float) and not abs(value) <= sys.float_info.max:
+    level = [values]
+    for _ in range(_DEEPEST + 1):
+        if not level:
+            return
+        # all texts of a level at once: a vocabulary has some 100,000
+        "".join([value for value in level if isinstance(value, str)]).encode()
+        numbers = [value for value in level if isinstance(value, int | float)]
+        if not all(abs(number) <= sys.float_info.max for number in numbers):
             raise ValueError("has a number that no float holds")
+        level = [member for value in level for member in _members(value)]
+    if level:
+        raise ValueError(f"has more than {_DEEPEST} levels")
+
+
+def _members(value: object) -> Iterable[object]:
+    """What a value of JSON consists of: names and values of an object, or entries of a list."""
+    if isinstance(value, dict):
+        return chain(value.keys(), value.values())
+    if isinstance(value, list):
+        return value
+    return ()
 
 
 def check_vocabulary(path: Path, most: int = MAX_VOCABULARY_BYTES) -> None:
