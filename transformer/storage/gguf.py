@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import mmap
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,8 @@ MOST_HEADER = 128 * 2**20
 MOST_TEXT = 2**20
 """Bytes of one text; the longest are chat templates."""
 ALIGNMENT = 32
+BLOCKS_AT_ONCE = 256
+"""Most blocks in what is multiplied out as one row."""
 
 _NUMBERS = {
     0: "B",
@@ -132,7 +135,9 @@ class GgufFile:
             return stored.view(plain).reshape(tensor.shape).astype(np.float32)
         from gguf import GGMLQuantizationType, dequantize
 
-        rows = stored.reshape(*tensor.shape[:-1], -1)
+        # blocks do not know of rows, and the library takes 16 rows at a time: few numbers, slowly
+        n_blocks = math.gcd(tensor.nbytes // tensor.kind.bytes, BLOCKS_AT_ONCE)
+        rows = stored.reshape(-1, n_blocks * tensor.kind.bytes)
         try:
             numbers = dequantize(rows, GGMLQuantizationType[tensor.kind.name])
         except NotImplementedError as error:
@@ -200,6 +205,23 @@ class _Cursor:
         """The next text."""
         return self.raw(self.count(MOST_TEXT, "bytes in a text")).decode("utf-8", "replace")
 
+    def _texts(self, count: int) -> Iterator[str]:
+        """The next texts, as ``text`` reads each: a vocabulary has some 100,000."""
+        length_at = struct.Struct("<Q").unpack_from
+        for _ in range(count):
+            begin = self.at + 8
+            if begin > self._end:
+                break
+            (length,) = length_at(self._content, self.at)
+            end = begin + length
+            if length > MOST_TEXT or end > self._end:
+                break
+            yield self._content[begin:end].decode("utf-8", "replace")
+            self.at = end
+        else:
+            return
+        self.text()  # says what is wrong
+
     def value(self, kind: int) -> Value:
         """The next value, of a type that the file names."""
         if kind == _TEXT:
@@ -214,7 +236,7 @@ class _Cursor:
             return list(self.numbers(_NUMBERS[inner], count))
         if inner != _TEXT:
             raise CheckpointError(f"{self.path} has a list of the unknown type {inner}.")
-        return [self.text() for _ in range(count)]
+        return [*self._texts(count)]
 
     def _check(self, count: int) -> None:
         if self.at + count > self._end:
