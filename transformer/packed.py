@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from transformer import pages
 from transformer.attention import MultiHeadAttention
 from transformer.config import AttentionKind
 from transformer.layers import Layer
@@ -114,9 +115,30 @@ def for_few_rows(tensor: Tensor) -> Tensor:
 
     ``python -m benchmarks layouts`` measures what a product with one row gains by it.
     """
-    if tensor.dim() != 2 or tensor.shape[1] > tensor.shape[0]:
+    if _outputs_first(tensor):
         return tensor.contiguous()
     return tensor.t().contiguous().t()
+
+
+def copied_for_few_rows(tensor: Tensor) -> Tensor:
+    """A float32 copy on the CPU, in memory of its own, laid out as by ``for_few_rows``."""
+    if _outputs_first(tensor):
+        return pages.empty(*tensor.shape).copy_(tensor)
+    return pages.empty(*reversed(tensor.shape)).copy_(tensor.t()).t()
+
+
+def _outputs_first(tensor: Tensor) -> bool:
+    """Whether a tensor lies in the plain order: as no matrix, or one with more inputs than
+    outputs."""
+    return tensor.dim() != 2 or tensor.shape[1] > tensor.shape[0]
+
+
+def _joined(matrices: list[Tensor]) -> Tensor:
+    """Matrices (out, in) below one another, laid out as by ``for_few_rows``, as they are."""
+    n_outputs = sum(len(matrix) for matrix in matrices)
+    if n_outputs < matrices[0].shape[1]:
+        return torch.cat(matrices).contiguous()
+    return torch.cat([matrix.t() for matrix in matrices], dim=1).contiguous().t()
 
 
 class JoinedProduct:
@@ -155,7 +177,7 @@ def join_inputs(model: nn.Module) -> None:
         if isinstance(module, MultiHeadAttention) and module.kind == AttentionKind.DECODER:
             maps = module.q_proj, module.k_proj, module.v_proj
             widths = [linear.out_features for linear in maps]
-            weight = for_few_rows(torch.cat([linear.weight.data for linear in maps]))
+            weight = _joined([linear.weight.data for linear in maps])
             for linear, rows in zip(maps, torch.split(weight, widths), strict=True):
                 linear.weight.data = rows
             bias = None

@@ -6,7 +6,6 @@ Names of values and tensors are those of the format's description in the project
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -296,13 +295,14 @@ def _read(file: GgufFile, names: set[str]) -> Iterator[tuple[str, Tensor]]:
     """
     import torch
 
-    from transformer.packed import for_few_rows
+    from transformer.packed import copied_for_few_rows
+    from transformer.storage.tensors import all_finite
 
     for name in sorted(names, key=lambda name: -file.tensors[name].nbytes):
-        numbers = file.read(name)
-        if not math.isfinite(float(numbers.min()) + float(numbers.max())):
+        numbers = torch.from_numpy(file.read(name))
+        if not all_finite(numbers):
             raise CheckpointError(f"{file.path} contains NaN or infinite values.")
-        yield name, for_few_rows(torch.from_numpy(numbers))
+        yield name, copied_for_few_rows(numbers)
 
 
 # --- vocabularies --------------------------------------------------------------------------------

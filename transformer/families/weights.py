@@ -4,7 +4,6 @@ A family says which of its names is which of ours. What its files hold is compar
 config asks for before memory is allocated.
 """
 
-import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,11 +17,13 @@ from transformer.families.family import Family
 from transformer.families.pieces import named_by, proposed, settings_of
 from transformer.families.rules import search_rules
 from transformer.model import Transformer
+from transformer.packed import copied_for_few_rows
 from transformer.storage.description import CONFIG_FILE, read_card, read_heads
 from transformer.storage.directory import Checkpoint, check_sizes, empty_model
 from transformer.storage.files import CheckpointError, read_json
 from transformer.storage.tensors import (
     StoredTensor,
+    all_finite,
     check_names,
     check_shape,
     check_types,
@@ -275,18 +276,17 @@ def read_weights(
 
 
 def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
-    """Yields a float32 copy of every tensor, laid out as ``model.input_major`` does.
+    """Yields a float32 copy of every tensor, laid out as ``packed.convert`` lays it out.
 
     Each copied tensor is removed from ``stored``, which frees a tensor that was held in memory.
     CheckpointError if a number is NaN or infinite.
     """
     for name, tensor in read_tensors(stored):
-        copy = torch.empty(tensor.t().shape, dtype=torch.float32).copy_(tensor.t())
-        low, high = torch.aminmax(copy)
-        if not math.isfinite(low.item() + high.item()):
+        copy = copied_for_few_rows(tensor)
+        if not all_finite(copy):
             raise CheckpointError(f"{stored[name].path} contains NaN or infinite values.")
         del stored[name], tensor
-        yield name, copy.t()
+        yield name, copy
 
 
 def _read_sines(model: Transformer, stored: Stored) -> None:
