@@ -2,7 +2,9 @@
 said."""
 
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -344,3 +346,16 @@ weights."""
 @pytest.mark.parametrize(("names", "besides", "weights"), LISTS, ids=range(len(LISTS)))
 def test_safetensors_go_before_pytorch_and_one_file_before_shards(names, besides, weights):
     assert needed_files(names) == (besides, weights)
+
+
+@pytest.mark.parametrize("family", ["t5", "marian"])
+def test_an_opened_model_outlives_its_files(tmp_path: Path, family: str) -> None:
+    """A mapped file that is cut off would end the process at the next product."""
+    directory = copied(tmp_path, family)
+    opened = load_translator(directory).model.state_dict()
+    weights = directory / "model.safetensors"
+    os.truncate(weights, 0)
+    expected = load_translator(published(family)).model.state_dict()
+    assert opened.keys() == expected.keys()
+    for name, tensor in expected.items():
+        assert torch.equal(opened[name], tensor), name
