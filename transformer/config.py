@@ -145,7 +145,7 @@ class Rotation:
 Norm = Literal["post", "pre"]
 NormBy = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
-Task = Literal["translate", "write", "continue", "fill"]
+Task = Literal["translate", "write", "continue", "fill", "read"]
 SineLayout = Literal["interleaved", "halves", "inclusive"]
 
 _BETWEEN = Kind(
@@ -600,8 +600,8 @@ class EncoderConfig(ModelConfig):
 
     @property
     def task(self) -> str:
-        """It says what a masked word may be."""
-        return "fill"
+        """It says what a masked word may be, unless its vocabulary has no mask."""
+        return "read" if self.mask_id is None else "fill"
 
     @property
     def linear_output(self) -> bool:

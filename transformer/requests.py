@@ -327,7 +327,7 @@ class Request:
         if isinstance(value, do.Ablate) and value.by == "mean":
             if (means := self.reader.means) is None:
                 way = "ablate by zero"
-                if not self.reader.continues:
+                if self.writes and not self.reader.continues:
                     way = f"measure them with `python -m explorer survey`, or {way}"
                 raise do.InterventionError(f"This model has no mean outputs of its heads: {way}.")
             outputs: Tensor = means.outputs[value.kind]

@@ -313,8 +313,8 @@ def load_translator(
     revision: str
     | None = None,  # branch, tag or commit on the Hub; the translator's name shows the commit
     *,
-    # what it must be able to do: "translate" (or write by a source), "continue" a text, or "fill"
-    # masked words; None for any model
+    # what it must be able to do: "translate" (or write by a source), "continue" a text, or "read"
+    # or "fill" one, as an encoder alone does; None for any model
     task: Task | None = "translate",
 ) -> Translator:
     """Opens a model: one that ``train`` wrote, a bundled one, a Marian model (OPUS-MT), or one on
@@ -329,7 +329,7 @@ def load_translator(
     named(device)
     one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
-    networks = {"continue": LanguageModel, "fill": EncoderModel}
+    networks = {"continue": LanguageModel, "fill": EncoderModel, "read": EncoderModel}
     if task in networks and not isinstance(checkpoint.model, networks[task]):
         raise CheckpointError(f"{path} holds a model that {_OPENS[checkpoint.config.task]}.")
     model: Any = checkpoint.translating if task == "translate" else checkpoint.model
@@ -353,6 +353,7 @@ _OPENS = {
     "write": "writes by a source; open it with load_translator",
     "continue": "continues texts; open it with load_language_model",
     "fill": "only reads, an encoder alone; open it with load_encoder",
+    "read": "only reads, an encoder alone; open it with load_encoder",
 }
 """What a model of a task does, and what opens it."""
 
@@ -365,7 +366,7 @@ def load_encoder(
 ) -> Translator:
     """Opens an encoder alone: one that ``train`` wrote, BERT or one of its relatives; as
     ``load_translator``."""
-    return load_translator(path, device, dtype, revision, task="fill")
+    return load_translator(path, device, dtype, revision, task="read")
 
 
 def load_language_model(

@@ -11,7 +11,7 @@ import pytest
 from app_pages import charts, feeds, run, said, view, words, write_encoder
 
 from explorer.app.address.state import State
-from explorer.app.maps import filling
+from explorer.app.maps import filling, wall
 from explorer.app.maps.run_export import trace_file
 from explorer.app.sections.training import surprisal
 from explorer.app.server import models
@@ -19,6 +19,8 @@ from explorer.app.server.run_key import RunKey
 from explorer.app.server.runs import translate
 from explorer.app.server.view import View
 from explorer.figures.base.bars import shown_candidates
+from explorer.figures.base.tasks import WORDS
+from explorer.lenses.measures.effect import head_effects
 from transformer import Translator, load_encoder
 from transformer.text.words import is_special, readable
 
@@ -179,3 +181,63 @@ def test_a_saved_run_opens_without_its_model_with_its_candidates(model: Translat
     assert told["names"][masked]
     assert told["ids"] == () or told["ids"] == []
     assert not [each for each in at.button if each.key == "mask-word"]
+
+
+MANY = "The cat is <mask> and the dog is <mask>."
+
+
+def test_a_change_of_the_text_is_told_at_the_masks_of_both() -> None:
+    base = view_of(MANY)
+    first = next(iter(base.translation.fills))
+    page = "pages/what_if.py"
+    at = run(page, model="encoder/filler", text=MANY, changes=f"edit_{first + 1}_70")
+    assert not at.exception
+    assert not at.error
+    assert "1 mask of one text only" in words(at)
+    assert "The output stays the same" not in words(at)
+    table = at.table[0].value
+    assert len(table)
+    at = run(page, model="encoder/filler", text=MANY, changes="ablate_encoder_1_1")
+    assert re.search(r"at every mask|is the most probable at \d of 2 masks", words(at))
+
+
+def test_an_encoder_is_compared_with_its_untrained_twin_and_with_no_output() -> None:
+    page = "pages/what_if.py"
+    at = run(page, model="encoder/filler", text=TEXT, view="compare", against="untrained-1")
+    assert not at.exception
+    assert not said(at)
+    ways = next(each for each in at.selectbox if each.label == "Compare with")
+    assert not [each for each in ways.options if "output of your own" in each]
+    at = run(page, model="encoder/filler", text=TEXT, view="compare", against="forced")
+    assert not at.exception
+    assert "writes no output" in said(at)
+
+
+def test_a_wall_is_sorted_by_what_each_head_does_for_the_masked_word(
+    own_models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wall, "MANY", 1)
+    page = "pages/encoder_self_attention.py"
+    at = run(page, model="encoder/filler", text=TEXT, sort="effect")
+    assert not at.exception
+    made = view_of(TEXT)
+    (masked,) = made.translation.fills
+    effects = head_effects(
+        load_encoder(own_models / "encoder" / "filler"), made.translation, "encoder", masked
+    )
+    order = [tuple(head) for group in feeds(at)["ranking"]["groups"] for head in group["heads"]]
+    assert order == sorted(np.ndindex(effects.shape), key=lambda head: effects[head])
+
+
+def test_a_language_model_stands_beside_texts_without_masks_only() -> None:
+    page = "pages/training.py"
+    masked = run(page, model="encoder/filler", text=MANY, view="surprisal")
+    assert not masked.exception
+    assert "Beside a language model" not in words(masked)
+
+
+def test_an_encoder_without_a_mask_reads_and_says_no_more() -> None:
+    at = run("app.py", model="encoder/reader", text=PLAIN)
+    headings = " ".join(each.proto.body for each in at.get("html"))
+    assert WORDS["read"].purpose in headings
+    assert "[MASK]" not in "".join(each.placeholder for each in at.text_input)

@@ -8,7 +8,7 @@ from app_pages import visit
 from outline import agrees, outline
 
 from explorer.app.maps.run_export import KEY
-from explorer.app.server import models, surveys
+from explorer.app.server import models, stores, surveys
 
 FILE = Path(__file__).with_name("outline.txt")
 SAMPLE = surveys.sample
@@ -72,7 +72,11 @@ open_file
 
 @pytest.fixture(autouse=True, scope="module")
 def unknown_models() -> None:
-    """Nothing is known of a model yet: other tests read some with examples of their own."""
+    """Nothing is known of a model yet, and no run is proved: other tests read some with examples of
+    their own."""
+    for name in models.available():
+        for store in list(stores._stores):
+            store.drop(name)
     models._handle.cache_clear()
 
 

@@ -45,8 +45,8 @@ class ArrayConfig(ModelConfig):
 
     @property
     def task(self) -> str:
-        """They were read, and nothing is known of an output."""
-        return "read"
+        """They can be shown: nothing is known of an output."""
+        return "show"
 
     @property
     def writes(self) -> bool:

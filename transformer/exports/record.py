@@ -317,11 +317,12 @@ def _spells_source(run: Translation, places: _SpecialPlaces | None) -> bool:
         return _spell(run.source_tokens, run.source_text)
     text = run.source_text
     pieces = list[str]()
+    ends = (0, len(run.source_tokens) - 1)  # around the text, and not typed
     for position, token in enumerate(run.source_tokens):
-        if position in places.source:
-            text = text.replace(token, " ")
-        else:
+        if position not in places.source:
             pieces.append(token)
+        elif position not in ends:
+            text = text.replace(token, " ", 1)
     return _spell(pieces, text)
 
 

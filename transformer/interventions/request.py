@@ -12,6 +12,11 @@ def check(changes: Sequence[do.Intervention], shape: RunShape) -> None:
     """Raises InterventionError if a change does not fit the request, or if two contradict each
     other."""
     for change in changes:
+        steers = isinstance(change, do.Choose | do.Forbid | do.Prefix)
+        if steers and not shape.config.writes:
+            raise do.InterventionError(
+                f"This model is an encoder alone, which writes no output to steer: {change}."
+            )
         change.check(shape, changes)
     decisions = [decision for change in changes for decision in _decides(change)]
     for decision in decisions:

@@ -85,6 +85,8 @@ def _with(opened: View, word: Group, text: str) -> Moves:
     model = opened.source.load()
     before, after = model.around(run.source_text, word.start, word.stop)
     changed = (before.rstrip(" ") + text + after).strip(" ")
-    if len(model.framed(model.cut(changed))) != len(run.source_tokens):
+    pieces = [piece for _, piece in model.framed(model.cut(changed))]
+    kept = [*run.source_tokens[: word.start], *run.source_tokens[word.stop :]]
+    if [*pieces[: word.start], *pieces[word.stop :]] != kept:
         session.notice(SPLIT)
     return {**session.FRESH, "text": changed, "source": word.start}

@@ -245,6 +245,7 @@ _TRANSLATES = "load_translator", "translate"
 _CALLS = {
     "continue": ("load_language_model", "generate"),
     "fill": ("load_encoder", "fill"),
+    "read": ("load_encoder", "fill"),
 }
 """What opens a model, and what makes a run, by what its output is."""
 

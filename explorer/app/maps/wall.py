@@ -135,7 +135,7 @@ def _order(look: HeadSelection, now: State) -> _Order:
         assert step is not None
         effects = _effects(look.opened, look.kind, step)
         texts = [[labels.number(effect, "+.2f") for effect in line] for line in effects.tolist()]
-        token = captions.quote(look.opened.translation.target_tokens[step])
+        token = captions.quote(look.opened.translation.predictions[step].token)
         words = f"by what log p of “{token}” loses without the head, in nats"
         return _Order(walls.by_number((-effects).tolist()), texts, words)
     return _Order(walls.by_layer(size), nothing, "by layer", aligned=True)

@@ -14,6 +14,7 @@ from explorer.app.server import runs
 from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.tasks import WORDS
+from explorer.lenses.what_if.two_runs import predicted, shared_predictions
 from explorer.linked.living.beside import OF_TOKENS, in_words
 from transformer.config import Head
 from transformer.interventions import Intervention, ablate
@@ -172,17 +173,20 @@ def verdict(before: Translation, after: Translation) -> str:
     """What the last change did, in Markdown: the probability that moved most, or the first other
     token."""
     written = written_by(after)
-    pairs = list(zip(before.predictions.values(), after.predictions.values(), strict=False))
-    if not pairs:
+    shared = shared_predictions(before, after)
+    if not shared:
         return "No word is predicted here; the maps show what changed."
-    for i, (one, later) in enumerate(pairs):
+    first = predicted(before)
+    second = predicted(after)
+    pairs = [(first[i], second[j]) for i, j in shared]
+    for (_, number), (one, later) in zip(shared, pairs, strict=True):
         if one.token_id != later.token_id:
             told = (
                 f"“{plain(labels.piece(one.token))}” became "
                 f"“**{plain(labels.piece(later.token))}**”"
             )
-            return f"The {written} is another one: at {step_name(after, i)}, {told}."
-    if len(before.predictions) != len(after.predictions):
+            return f"The {written} is another one: at {step_name(after, number)}, {told}."
+    if before.config.writes and len(first) != len(second):
         return f"The {written} has another length."
     moves = [(math.exp(one.log_prob), math.exp(later.log_prob), one.token) for one, later in pairs]
     was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))

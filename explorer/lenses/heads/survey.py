@@ -52,6 +52,8 @@ class Line:
         from transformer.hooks import Capture  # PyTorch is there, as the model is
 
         capture = Capture(residual=residual)
+        if not translator.config.writes:
+            return translator.fill(self.source, capture=capture)
         if self.target is None:
             return translator.translate(self.source, capture=capture)
         return translator.force(self.source, self.target, capture=capture)

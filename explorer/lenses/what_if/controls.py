@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from explorer.lenses.words.groups import reading_groups
 from transformer.audit import OUTPUT_LIMIT, PLACES_UNMADE, audit, audit_entered
 from transformer.config import AttentionKind, ModelConfig, Place
+from transformer.decoding import AnyModel
 from transformer.encodings import BiasRule, PositionalEncoding
 from transformer.hooks import Capture, Hooks
 from transformer.interventions import Intervention, InterventionError
-from transformer.model import EncoderDecoder
 from transformer.reader import InputError, Tokens
 from transformer.run import Translation
 from transformer.storage.directory import NETWORKS
@@ -122,7 +122,7 @@ def untrained_twin(translator: Translator, seed: int) -> Translator:
     with _LOCK, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         model = NETWORKS[type(translator.config)](translator.config)
-    assert isinstance(model, EncoderDecoder)
+    assert isinstance(model, AnyModel)
     name = f"{translator.name}, untrained twin, seed {seed}"
     return Translator(model, translator.tokenizer, name=name, rules=translator.rules)
 

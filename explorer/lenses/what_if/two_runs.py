@@ -129,20 +129,21 @@ class RunDifference:
 
     base: Translation  # the run that it is compared with
     changed: Translation  # the run with changes
-    target: tuple[Pair, ...]  # aligned predicted tokens: pairs of steps, or masks (base, changed)
+    # aligned predictions (base, changed), in the order of each text: of steps, or of masks at
+    # aligned tokens
+    target: tuple[Pair, ...]
     source: tuple[Pair, ...]  # aligned source tokens: pairs of positions (base, changed)
     parting: int | None  # first step, from 0, at which tokens differ or one run has ended; or None
-    steps: tuple[
-        SharedStep, ...
-    ]  # all before the parting, and the parting itself if both runs have it
+    shared: tuple[Both, ...]  # those of `target` that are compared
+    # of those, all before the parting, and the parting itself if both runs have it
+    steps: tuple[SharedStep, ...]
     delta_log_p: Doubles  # (shared steps,) that of each, in nats
     kl: Doubles  # (shared steps,) KL(base ‖ changed) of the next-token distributions, in nats
 
     def common(self, kind: AttentionKind | str) -> tuple[tuple[Both, ...], tuple[Both, ...]]:
         """Rows and columns that the maps of a kind have in common: shared steps, or aligned source
         tokens."""
-        steps = tuple((step, step) for step in range(len(self.steps)))
-        shared = {"decoder": steps, "encoder": in_both(self.source)}
+        shared = {"decoder": self.shared, "encoder": in_both(self.source)}
         site = self.base.config.sites[AttentionKind(kind)]
         return shared[site.query_side], shared[site.key_side]
 
@@ -173,6 +174,29 @@ def predicted(run: Translation) -> tuple[DecodeStep, ...]:
     return tuple(run.predictions.values())
 
 
+def _masks_of_both(base: Translation, changed: Translation, source: Sequence[Pair]) -> list[Pair]:
+    """The masks of two texts, in the order of each, in pairs at aligned tokens."""
+    before, after = (
+        {position: at for at, position in enumerate(run.fills)} for run in (base, changed)
+    )
+    pairs = list[Pair]()
+    for i, j in source:
+        pair = (None if i is None else before.get(i), None if j is None else after.get(j))
+        if pair != (None, None):
+            pairs.append(pair)
+    return pairs
+
+
+def shared_predictions(base: Translation, changed: Translation) -> tuple[Both, ...]:
+    """What both runs predicted, by numbers from 0: steps, or masks at aligned tokens of the source."""
+    if base.config.writes:
+        return tuple(
+            (step, step) for step in range(min(len(predicted(base)), len(predicted(changed))))
+        )
+    source = align_tokens(base.source_tokens, changed.source_tokens)
+    return in_both(_masks_of_both(base, changed, source))
+
+
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
     """Compares a run with another of the same model: with interventions, or of another text.
 
@@ -185,29 +209,36 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
         raise ValueError(
             "The two runs come from models of different shapes; compare runs of one model."
         )
-    # what stands at one mask changes nothing of what another mask is read with
-    pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
-    parting = next((step for step, (before, after) in pairs if before != after), None)
-    end = None if parting is None else parting + 1
+    source = align_tokens(base.source_tokens, changed.source_tokens)
+    parting = None
+    shared = shared_predictions(base, changed)
+    if base.config.writes:
+        pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
+        parting = next((step for step, (before, after) in pairs if before != after), None)
+        target = align_tokens(base.target_tokens, changed.target_tokens)
+    else:  # what stands at one mask changes nothing of what another mask is read with
+        target = tuple(_masks_of_both(base, changed, source))
+    if parting is not None:
+        shared = shared[: parting + 1]
     rows = [
         None if run.distributions is None else run.distributions().float().cpu().numpy()
         for run in runs
     ]
+    before, after = map(predicted, runs)
     steps = [
-        _shared_step(pair, [None if row is None else row[at] for row in rows])
-        for at, pair in enumerate(
-            zip(predicted(base)[:end], predicted(changed)[:end], strict=False)
+        _shared_step(
+            (before[i], after[j]),
+            [None if row is None else row[at] for row, at in zip(rows, (i, j), strict=True)],
         )
+        for i, j in shared
     ]
-    names = ([step.token for step in predicted(run)] for run in runs)
-    target = align_tokens(*names)
-    source = align_tokens(base.source_tokens, changed.source_tokens)
     return RunDifference(
         base=base,
         changed=changed,
         target=target,
         source=source,
         parting=parting,
+        shared=shared,
         steps=tuple(steps),
         delta_log_p=np.array([step.delta_log_p for step in steps]),
         kl=np.array([step.kl for step in steps]),

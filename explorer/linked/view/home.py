@@ -153,7 +153,7 @@ def fills_feed(
         f"{clicks}what the model predicts if this token alone is masked, too",
         None if offered is None else (offered, []),
         follows="source",
-        title="This word, if it were masked",
+        title="This word, masked",
         puts="put it in its place",
     )
     chosen = zip(run.source_tokens, feed["chosen"], strict=True)

@@ -8,10 +8,12 @@ from masked_words import TEXT, encoder
 
 from explorer import lenses
 from explorer.lenses.heads.statistics import first_heads
+from explorer.lenses.heads.survey import Line
+from explorer.lenses.heads.surveyor import Surveyor
 from explorer.lenses.inside.parts import logit_lens
 from explorer.lenses.measures.effect import effect_in, head_effects
 from explorer.lenses.measures.stream import UnmeasuredError, value_zeroing
-from explorer.lenses.what_if.controls import random_heads
+from explorer.lenses.what_if.controls import random_heads, untrained_twin
 from explorer.lenses.what_if.two_runs import compare_runs
 from explorer.lenses.words.masked import fills_of
 from transformer import Capture, Translation, Translator
@@ -208,3 +210,64 @@ def test_the_first_heads_are_chosen_of_what_the_encoder_reads(made: Made) -> Non
     (layer, head) = first_heads(translator, ["one two three", "four five"])["encoder"]
     assert torch.is_tensor(translator.model.attention("encoder", layer).q_proj.weight)
     assert 0 <= head < 4
+
+
+@pytest.mark.parametrize(
+    ("change", "pairs"),
+    [
+        (do.edit_source(2, 70), [(0, 0), (1, 1)]),
+        (do.drop_source(2), [(0, 0), (1, 1)]),
+        ("mask", [(0, 1), (1, 2)]),
+        ("first", [(0, None), (1, 0)]),
+    ],
+)
+def test_runs_are_compared_at_the_masks_that_both_texts_have(
+    made: Made, change: do.Intervention | str, pairs: list[tuple[int, int | None]]
+) -> None:
+    translator, run = made
+    first = next(iter(run.fills))
+    text = f"<mask> {TEXT}" if change == "mask" else TEXT
+    changes = [change] if isinstance(change, do.Intervention) else []
+    if change == "first":
+        changes = [do.edit_source(first, 70)]
+    other = translator.fill(text, interventions=changes)
+    both = compare_runs(run, other)
+    assert [pair for pair in both.target if pair[0] is not None] == pairs
+    assert both.parting is None
+    kept = [(i, j) for i, j in pairs if j is not None]
+    assert list(both.shared) == kept
+    assert run.distributions is not None
+    assert other.distributions is not None
+    before, after = run.distributions(), other.distributions()
+    for (i, j), step, kl in zip(kept, both.steps, both.kl, strict=True):
+        number = list(run.fills.values())[i].token_id
+        moved = float(after[j, number] - before[i, number])
+        assert step.delta_log_p == pytest.approx(moved, abs=2e-4)
+        own = float((before[i].exp() * (before[i] - after[j])).sum())
+        assert kl == pytest.approx(own, abs=2e-4)
+
+
+def test_a_twin_without_training_reads_the_same_tokens(made: Made) -> None:
+    translator, run = made
+    twin = untrained_twin(translator, 3)
+    other = twin.fill(TEXT)
+    assert other.source_tokens == run.source_tokens
+    assert [*other.fills] == [*run.fills]
+    assert other.audit().passed
+    assert not np.allclose(other.weights("encoder", 0, 0), run.weights("encoder", 0, 0))
+
+
+def test_a_survey_reads_sentences_with_an_encoder(made: Made) -> None:
+    translator, _ = made
+    surveyor = Surveyor(translator, [Line("one two three"), Line("four five <mask>")], [])
+    for _ in surveyor.run():
+        pass
+    survey = surveyor.survey()
+    assert survey.sentences == 2
+    assert set(map(str, survey.profiles)) == {"encoder"}
+
+
+@pytest.mark.parametrize("change", [do.forbid(5), do.choose(0, 5), do.prefix([5])])
+def test_what_steers_an_output_is_refused(made: Made, change: do.Intervention) -> None:
+    with pytest.raises(do.InterventionError, match="writes no output"):
+        made[0].fill(TEXT, interventions=[change])

@@ -11,6 +11,7 @@ import streamlit as st
 
 from explorer.app.address import State
 from explorer.app.controls import Table, export, inform, plain, seen
+from explorer.app.controls.text import refusal
 from explorer.app.maps import heads
 from explorer.app.maps.explorer import Scene, Strips, explorer, strips_only
 from explorer.app.maps.looking import Looks
@@ -143,7 +144,8 @@ def show(opened: View, now: State) -> None:
     view(opened, of_text)
     numbers(of_text)
     if of_text.both_ways:
-        beside(opened, of_text)
+        if not run.fills:  # a language model would read the name of a mask as a word
+            beside(opened, of_text)
         seen(SEEING_BOTH_WAYS, FORMULA_BOTH_WAYS, "What is surprisal?")
     else:
         seen(SEEING, FORMULA, "What is surprisal?")
@@ -284,7 +286,11 @@ def beside(opened: View, of_text: Costs) -> None:
     run = opened.translation
     source = writers[0]
     text = run.source_text
-    written = runs.translate(RunKey(source, text, "greedy", text))
+    try:
+        written = runs.translate(RunKey(source, text, "greedy", text))
+    except ValueError as error:
+        st.caption(f"{plain(source.title)} cannot read this text beside it: {refusal(error)}")
+        return
     of_words = word_bits(of_text, opened.source.load().words_of(text))
     first = len(source.load().ids(text)) - len(written.steps)
     of_output = Costs(tokens=written.target_tokens, steps=written.steps, follows="step")
@@ -294,8 +300,8 @@ def beside(opened: View, of_text: Costs) -> None:
     st.dataframe(
         {
             "word": words,
-            "given all others": [of_words.get(i, 0.0) for i in range(len(words))],
-            "given those before": [of_others.get(i, 0.0) for i in range(len(words))],
+            "given all others": [of_words.get(i) for i in range(len(words))],
+            "given those before": [of_others.get(i) for i in range(len(words))],
         },
         hide_index=True,
         column_config={

@@ -85,10 +85,13 @@ def show(opened: View) -> None:
 def controls(opened: View, now: State, kind: str) -> None:
     mode, value = against = against_of(opened, now)
     head = getattr(now, kind)
-    # without changes, a run is compared with itself only if the address says so
-    offered = {
-        n: f"against {MODES[n]}" for n in MODES if n != "unchanged" or now.changes or mode == n
-    }
+    lacking = set[str]()
+    if not now.changes:
+        lacking.add("unchanged")
+    if not opened.source.writes:
+        lacking.add("forced")
+    lacking.discard(mode)  # what the address says stays in sight
+    offered = {key: f"against {name}" for key, name in MODES.items() if key not in lacking}
 
     def begin(n: str) -> None:
         session.change(against=(n, first_value(opened, kind, head, n)), other=None)

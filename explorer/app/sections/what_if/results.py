@@ -97,7 +97,9 @@ def outcome(both: RunDifference) -> str:
     """
     if not both.steps:
         return "No word is predicted here; the maps show what changed."
-    tokens = _tokens(both.base), _tokens(both.changed)
+    if not both.base.config.writes:
+        return _outcome_at_masks(both)
+    tokens = both.base.target_tokens, both.changed.target_tokens
     base, new = (
         "".join(_piece(tokens, pair, side) for pair in both.target).replace("****", "").strip()
         or plain(run.text or run.source_text)
@@ -120,9 +122,19 @@ def outcome(both: RunDifference) -> str:
     return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
 
 
-def _tokens(run: Translation) -> tuple[str, ...]:
-    """The predicted tokens of a run."""
-    return tuple(step.token for step in predicted(run))
+def _outcome_at_masks(both: RunDifference) -> str:
+    """Both texts with their masks filled, and at how many another word is the most probable."""
+    same = sum(step.base.token_id == step.changed.token_id for step in both.steps)
+    masks = labels.counted(len(both.steps), "mask")
+    what = f"Another word is the most probable at {len(both.steps) - same} of {masks}."
+    if same == len(both.steps):
+        what = "The most probable word stays the same at every mask."
+    alone = len(both.target) - len(both.shared)
+    if alone:
+        what += f" {labels.counted(alone, 'mask')} of one text only: compared with nothing."
+    base = plain(both.base.text)
+    new = plain(both.changed.text)
+    return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
 
 
 def _piece(tokens: tuple[Sequence[str], ...], pair: Pair, side: int) -> str:
@@ -149,10 +161,10 @@ def nats(value: float) -> str:
 def steps(both: RunDifference, is_forced: bool) -> None:
     """Δ log p of each token of the unchanged output."""
     rows, moved = [], []
-    for at, step in enumerate(both.steps, start=1):
+    for (at, _), step in zip(both.shared, both.steps, strict=True):
         token, log_p, delta = step.base.token, step.base.log_prob, step.delta_log_p
-        rows.append((at, token, log_p, log_p + delta, delta, step.kl))
-        before = f"{step_name(both.base, at - 1)}: {labels.piece(token)}\nas it is: {chance(log_p)}"
+        rows.append((at + 1, token, log_p, log_p + delta, delta, step.kl))
+        before = f"{step_name(both.base, at)}: {labels.piece(token)}\nas it is: {chance(log_p)}"
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
     way = "up to the step at which the runs part, because a change contradicts the unchanged output"
@@ -192,7 +204,7 @@ def candidates(both: RunDifference) -> None:
         why = "that changed most"
     step = both.steps[at]
     what = {True: "The next token", False: "The word"}[both.base.config.writes]
-    st.markdown(f"##### {what} at {step_name(both.base, at)}, {why}")
+    st.markdown(f"##### {what} at {step_name(both.base, both.shared[at][0])}, {why}")
     likely = step.candidates[:CANDIDATES]
     columns = {"token": [labels.piece(alternative.token) for alternative in likely]}
     columns |= {"as it is": [chance(alternative.base) for alternative in likely]}

@@ -118,6 +118,8 @@ def second_side(first: Side, mode: str, value: Detail, text: str | None) -> tupl
             return "changed", _other_run(look, replace(run_key, changes=()), AS_IT_IS)
     typed = text or usual_text(opened, mode)
     if mode == "forced":
+        if not opened.source.writes:
+            raise ValueError("This model writes no output, so there is none to compare with.")
         forced_key = replace(run_key, target=clean(typed))
         if "source" not in opened.sides:
             forced_key = RunKey.of(replace(session.current(), write=0), opened.source, typed)
