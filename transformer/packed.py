@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -121,10 +122,17 @@ def for_few_rows(tensor: Tensor) -> Tensor:
 
 
 def copied_for_few_rows(tensor: Tensor) -> Tensor:
-    """A float32 copy on the CPU, in memory of its own, laid out as by ``for_few_rows``."""
-    if _outputs_first(tensor):
-        return pages.empty(*tensor.shape).copy_(tensor)
-    return pages.empty(*reversed(tensor.shape)).copy_(tensor.t()).t()
+    """A float32 copy on the CPU, in memory of its own, laid out as by ``for_few_rows``.
+
+    By NumPy where it can: on a busy machine PyTorch's threads wait for one another.
+    """
+    if not _outputs_first(tensor):
+        return pages.empty(*reversed(tensor.shape)).copy_(tensor.t()).t()
+    copy = pages.empty(*tensor.shape)
+    if tensor.dtype != torch.float32:
+        return copy.copy_(tensor)
+    np.copyto(copy.numpy(), tensor.numpy())
+    return copy
 
 
 def _outputs_first(tensor: Tensor) -> bool:
@@ -136,9 +144,15 @@ def _outputs_first(tensor: Tensor) -> bool:
 def _joined(matrices: list[Tensor]) -> Tensor:
     """Matrices (out, in) below one another, laid out as by ``for_few_rows``, as they are."""
     n_outputs = sum(len(matrix) for matrix in matrices)
-    if n_outputs < matrices[0].shape[1]:
+    n_inputs = matrices[0].shape[1]
+    if n_outputs < n_inputs:
         return torch.cat(matrices).contiguous()
-    return torch.cat([matrix.t() for matrix in matrices], dim=1).contiguous().t()
+    turned = [matrix.t() for matrix in matrices]
+    if turned[0].dtype != torch.float32 or turned[0].device.type != "cpu":
+        return torch.cat(turned, dim=1).contiguous().t()
+    joined = pages.empty(n_inputs, n_outputs)
+    np.concatenate([matrix.numpy() for matrix in turned], axis=1, out=joined.numpy())
+    return joined.t()
 
 
 class JoinedProduct:

@@ -130,20 +130,19 @@ def check_values(values: object) -> None:
         # all texts of a level at once: a vocabulary has some 100,000
         "".join([value for value in level if isinstance(value, str)]).encode()
         numbers = [value for value in level if isinstance(value, int | float)]
-        if not all(abs(number) <= sys.float_info.max for number in numbers):
+        if not all(map(sys.float_info.max.__ge__, map(abs, numbers))):
             raise ValueError("has a number that no float holds")
-        level = [member for value in level for member in _members(value)]
+        parents = [value for value in level if isinstance(value, dict | list)]
+        level = [member for parent in parents for member in _members(parent)]
     if level:
         raise ValueError(f"has more than {_DEEPEST} levels")
 
 
-def _members(value: object) -> Iterable[object]:
+def _members(parent: dict[str, object] | list[object]) -> Iterable[object]:
     """What a value of JSON consists of: names and values of an object, or entries of a list."""
-    if isinstance(value, dict):
-        return chain(value.keys(), value.values())
-    if isinstance(value, list):
-        return value
-    return ()
+    if isinstance(parent, dict):
+        return chain(parent.keys(), parent.values())
+    return parent
 
 
 def check_vocabulary(path: Path, most: int = MAX_VOCABULARY_BYTES) -> None:
