@@ -11,6 +11,7 @@ NAMES = {
     "texts": "hostile",
     "families": "families peaks",
     "decoders": "decoders",
+    "opening": "opening",
     "masked": "masked",
     "training": "training",
     "app": "app inside age long files",

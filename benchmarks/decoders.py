@@ -54,7 +54,7 @@ SHAPES: dict[str, Callable[[Path], Any]] = {"SmolLM2-135M": smollm2, "GPT-2": gp
 
 
 def decoders(*, only: str = "", threads: Threads = 2, repeats: Repeats = 5) -> int:
-    """Greedy search with capture, and without, beside transformers; opening; shared keys.
+    """Greedy search with capture, and without, beside transformers; shared keys.
 
     only [NAME]: one shape: SmolLM2-135M or GPT-2
     """
@@ -63,13 +63,13 @@ def decoders(*, only: str = "", threads: Threads = 2, repeats: Repeats = 5) -> i
         if only in ("", name):
             with tempfile.TemporaryDirectory() as folder:
                 model = write(Path(folder))
-                _write_vocabulary(Path(folder))
+                write_vocabulary(Path(folder))
                 _compare(name, Path(folder), model, repeats)
     _shared_keys(repeats)
     return 0
 
 
-def _write_vocabulary(directory: Path) -> None:
+def write_vocabulary(directory: Path) -> None:
     """A small byte-level vocabulary, trained on this repository's README."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -108,11 +108,6 @@ def _compare(name: str, directory: Path, model: Any, repeats: int) -> None:
         report(f"{label}, capture", seconds, "transformers", "ours", "at least 1.3")
         bare = "transformers, bare", "ours, bare"
         report(f"{label}, no capture", seconds, *bare, "at least 1.2")
-    opens = {
-        "ours": lambda: load_language_model(directory, "cpu"),
-        "transformers": lambda: model.from_pretrained(directory).eval(),
-    }
-    report(f"{name}, opening", interleaved(opens, repeats, 1), "transformers", "ours", "at least 1")
 
 
 def _ours(translator: Translator, prompt: str, given: int, capture: bool) -> Any:

@@ -142,7 +142,7 @@ PEAKS: dict[str, Callable[[Path], Any]] = {
 
 
 def families(*, only: str = "", threads: Threads = 2, repeats: Repeats = 7) -> int:
-    """Time of a search with capture, and without, beside transformers; and of opening the model.
+    """Time of a search with capture, and without, beside transformers.
 
     only [NAME]: one shape: OPUS-MT, T5-small or NLLB-600M
     """
@@ -179,11 +179,6 @@ def _compare(
             report(
                 f"{label}, no capture", seconds, "transformers, bare", "ours, bare", "at least 1"
             )
-    opens = {
-        "ours": lambda: load_translator(directory),
-        "transformers": lambda: model.from_pretrained(directory).eval(),
-    }
-    report(f"{name}, opening", interleaved(opens, repeats, 1), "transformers", "ours", "at least 1")
 
 
 def peaks(*, opened: Path | None = None) -> int:
