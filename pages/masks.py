@@ -93,14 +93,16 @@ COMBINED = (
     "Derived, not used by the model: the causal mask already hides padding at the end from every "
     "token. The two differ in {} cells, {} of them in rows of tokens."
 )
-NOTES = (
+WHICH_TRIANGLE = (
     "**Which triangle?** As in the paper's QKᵀ, row *i* is the query and column *j* the key: the "
     "cells with *j* > *i* are masked, the upper triangle. Texts that compute KᵀQ have keys as "
     "rows; there, the cells with *i* > *j* are masked: the lower triangle. Both hide the same "
-    "pairs of tokens.",
+    "pairs of tokens."
+)
+WHY_ITSELF = (
     "**Why may a row see its own column?** The decoder reads the target *shifted right*: `<s>` "
     "(or ◌, no token) comes first, so the diagonal holds the token that a row has just read, "
-    "never the one it has to predict.",
+    "never the one it has to predict."
 )
 SHORT = "Thank you."
 LONGER = (
@@ -240,8 +242,10 @@ def pictures(
     masks_of_kinds(run, windows, padded=cells is None)
     if cells:
         st.caption("With padding, a mask can combine both rules: choose “in a batch”.")
-    for column, text in zip(st.columns(2, gap="large"), NOTES, strict=True):
-        column.markdown(text)
+    left, right = st.columns(2, gap="large")
+    left.markdown(WHICH_TRIANGLE)
+    if "decoder" in run.config.sizes:
+        right.markdown(WHY_ITSELF)
 
 
 def true_masking(full: HeadMap, view: HeadMap, draw: Callable[..., None]) -> None:

@@ -42,8 +42,8 @@ with for_pytorch("whole_model"):
     from transformer.storage.card import Header, Score, paragraph, scores
 
 SEEING = (
-    "The model that runs, drawn from its configuration, with the numbers of this sentence. The "
-    "encoder's parts show the source token at the cursor, the decoder's the decode step. Purple "
+    "The model that runs, drawn from its configuration, with the numbers of this sentence. An "
+    "encoder's parts show the source token at the cursor, a decoder's the decode step. Purple "
     "is positive, amber is negative, clear is zero."
 )
 SHARES = (1.0, 1.35)  # of the two columns

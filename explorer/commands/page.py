@@ -13,7 +13,7 @@ from transformer.commands.models import BeamOptions, Device
 from transformer.commands.program import OutputFile
 from transformer.devices import AUTO
 from transformer.interventions import Intervention, read_text
-from transformer.reader import InputError
+from transformer.reader import READS_ONLY, InputError
 from transformer.run import Translation
 from transformer.storage.files import write_atomically
 from transformer.text.pairs import filled_lines
@@ -98,7 +98,11 @@ def page(
 def _opened(directory: Path, beam: BeamOptions, device: str) -> tuple[Run, Known]:
     """What makes the run of a text with a model, and what is known of the model."""
     model = load_translator(directory, device, task=None)
-    options = asdict(beam) if model.config.writes else {}
+    options = asdict(beam)
+    if not model.config.writes:
+        if beam != BeamOptions():
+            raise InputError(f"{READS_ONLY} It takes no option of a search.")
+        options = {}
 
     def run(text: str, changes: Sequence[Intervention]) -> Translation:
         return model.translate(text, interventions=changes, **options)

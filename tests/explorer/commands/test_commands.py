@@ -249,3 +249,15 @@ def test_other_files_are_named_and_an_example_that_no_head_shows_or_without_a_gl
     for kind in ("encoder", "cross"):
         last = forced.weights(kind, 0, 1)[:, -1].mean()
         assert heads["heads"][kind][0][1]["eos_mass"] == pytest.approx(last, abs=1e-4)
+
+
+def test_a_page_of_an_encoder_takes_no_option_of_a_search(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = "assets/models/encoder/masked-en"
+    output = str(tmp_path / "run.html")
+    words = ["page", "--model", model, "The [MASK] is old.", "--output", output]
+    assert main([*words, "--beam-size", "2"]) != 0
+    assert "takes no option of a search" in capsys.readouterr().err
+    assert main(words) == 0
+    assert (tmp_path / "run.html").stat().st_size
