@@ -193,7 +193,7 @@ def test_a_change_of_the_text_is_told_at_the_masks_of_both() -> None:
     at = run(page, model="encoder/filler", text=MANY, changes=f"edit_{first + 1}_70")
     assert not at.exception
     assert not at.error
-    assert "1 mask of one text only" in words(at)
+    assert "compared with nothing: 1 mask." in words(at)
     assert "The output stays the same" not in words(at)
     table = at.table[0].value
     assert len(table)

@@ -131,7 +131,7 @@ def _outcome_at_masks(both: RunDifference) -> str:
         what = "The most probable word stays the same at every mask."
     alone = len(both.target) - len(both.shared)
     if alone:
-        what += f" {labels.counted(alone, 'mask')} of one text only: compared with nothing."
+        what += f" In one text only, so compared with nothing: {labels.counted(alone, 'mask')}."
     base = plain(both.base.text)
     new = plain(both.changed.text)
     return f":gray[as it is:] {base}  \n:gray[changed:] {new}  \n{what}"
