@@ -16,7 +16,7 @@ from transformer.model import EncoderDecoder, LanguageModel
 from transformer.run import Translation
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
-from transformer.text.words import UNK, End, Mask, unknown_text
+from transformer.text.words import TYPED_MASK, UNK, End, Mask, unknown_text
 
 T = TypeVar("T")
 Tokens = str | Sequence[int] | Sequence[str]
@@ -24,8 +24,6 @@ Tokens = str | Sequence[int] | Sequence[str]
 SourceToken = tuple[int, str]
 """Id and piece of a token."""
 MAX_SOURCE_TOKENS = 1024
-TYPED_MASK = "[MASK]"
-"""How a hidden word may be typed, whatever the vocabulary calls its mask."""
 READS_ONLY = "This model is an encoder alone, which writes no output."
 
 

@@ -181,6 +181,10 @@ def test_a_saved_run_opens_without_its_model_with_its_candidates(model: Translat
     assert told["names"][masked]
     assert told["ids"] == () or told["ids"] == []
     assert not [each for each in at.button if each.key == "mask-word"]
+    name = next(iter(at.session_state["visit"].files))
+    for typed in (TEXT, run_.source_text):
+        assert not run(files={name: run_}, model=name, text=typed).error
+    assert run(files={name: run_}, model=name, text=PLAIN).error
 
 
 MANY = "The cat is <mask> and the dog is <mask>."

@@ -33,6 +33,8 @@ EOS = End("</s>")
 UNK = Special("<unk>")
 MASK = Mask("<mask>")
 """The mask of the vocabularies that this package trains."""
+TYPED_MASK = "[MASK]"
+"""How a hidden word may be typed, whatever a vocabulary calls its mask."""
 NO_PIECE = Special("◌")
 """Stands for an id past the last piece: what a decoder reads first if its vocabulary has no start
 piece."""

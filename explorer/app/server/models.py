@@ -50,6 +50,7 @@ from transformer.run import Translation
 from transformer.storage.description import Description
 from transformer.storage.files import PYTORCH, SAFETENSORS
 from transformer.storage.memory import needed_bytes
+from transformer.text.words import TYPED_MASK
 
 ROOT = Path(__file__).resolve().parents[3]
 BUNDLED = ROOT / "assets" / "models"
@@ -359,11 +360,14 @@ class Imported(OpenFile):
         return {"text": run.source_text, "decode": decode, "target": target}
 
     def run_of(self, run_key: RunKey) -> Translation:
-        """The run; ValueError if something else is asked for, or changes: they belong to the
-        file."""
+        """The run, whose masks may be spelled in either way; ValueError if something else is asked
+        for, or changes: they belong to the file."""
         state = State(**self.selection)
         held = RunKey.of(state, self, state.text or "")
-        if replace(held, drawing=run_key.drawing) != run_key:
+        text = run_key.text
+        for position in self.translation.fills:
+            text = text.replace(TYPED_MASK, self.translation.source_tokens[position])
+        if replace(held, drawing=run_key.drawing) != replace(run_key, text=text):
             raise ValueError(
                 "An imported file holds one run only: choose a model on the left for anything else."
             )
