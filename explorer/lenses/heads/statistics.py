@@ -98,6 +98,20 @@ class Sums(NamedTuple):
     totals: Floats  # (STATISTICS, layers, heads)
     rows: NDArray[np.int64]  # (STATISTICS,) how many rows have each
 
+    @classmethod
+    def of(cls, rows: Floats) -> Sums:
+        """Over (STATISTICS, layers, heads, queries), with NaN where a row is left out.
+
+        A head with fewer rows than another, as weights that are no numbers have, is scaled to as
+        many; one without any is NaN.
+        """
+        counts = (~np.isnan(rows)).sum(-1)
+        most = counts.max((1, 2))
+        at_most = most[:, None, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scale = np.where(at_most > 0, at_most / counts, 1).astype(np.float32)
+            return cls(np.nansum(rows, axis=-1) * scale, most)
+
     def means(self) -> dict[str, Floats]:
         """Maps each statistic to means (layers, heads); a statistic without rows is left out."""
         sums = zip(NAMES, *self, strict=True)
@@ -130,6 +144,9 @@ class HeadsOfKind(NamedTuple):
         lengths = None
         layers = range(site.n_layers)
         weights = np.stack([run.layer_weights(kind, layer) for layer in layers])
+        finite = np.all(np.isfinite(weights), axis=-1)  # as weights of one's own need not be
+        if not finite.all():
+            weights = np.where(np.expand_dims(finite, -1), weights, np.nan)
         mask = np.stack([run.mask(kind, layer, 0) for layer in layers])
         words = FUNCTION_WORDS[site.key_side]
         known = _row_statistics(weights, mask, run.labels(kind).keys, site.own_keys, words)
@@ -141,10 +158,10 @@ class HeadsOfKind(NamedTuple):
             known["contribution"] = np.linalg.norm(np.stack(outputs), axis=-1)
             lengths = np.linalg.norm(np.stack(values), axis=-1)
         rows = np.full((len(NAMES), *weights.shape[:3]), np.nan, np.float32)
+        chooses = (mask.sum(-1) > 1)[:, None] & finite
         for name, by_row in known.items():
-            rows[NAMES.index(name)] = np.where((mask.sum(-1) > 1)[:, None], by_row, np.nan)
-        sums = Sums(np.nansum(rows, axis=-1), (~np.isnan(rows[:, 0, 0])).sum(-1))
-        return cls(weights, mask, rows, sums, lengths)
+            rows[NAMES.index(name)] = np.where(chooses, by_row, np.nan)
+        return cls(weights, mask, rows, Sums.of(rows), lengths)
 
 
 Grid = list[list[dict[str, float]]]

@@ -22,6 +22,7 @@ from explorer.lenses.words.groups import SOURCE_LANGUAGES
 from explorer.lenses.words.linking import ERRORS, align_gold
 from explorer.lenses.words.links import GoldPair
 from transformer.config import AttentionKind
+from transformer.exports.array_run import run_of
 from transformer.hooks import Capture
 from transformer.text.words import EOS
 from transformer.translator import Translator
@@ -78,6 +79,24 @@ def test_rows_that_see_one_key_are_left_out_and_a_run_needs_its_attention(transl
     assert all("first" not in head for layer in measured["heads"]["decoder"] for head in layer)
     with pytest.raises(ValueError, match="capture=True"):
         kind_sums(translator.translate("one", capture=False))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_rows_that_are_no_numbers_are_left_out_of_their_head_alone(value: float):
+    weights = np.random.default_rng(0).dirichlet(np.ones(5), (1, 3, 5)).astype(np.float32)
+    usual = HeadsOfKind.of(run_of(weights), ENCODER).sums.means()
+    odd = weights.copy()
+    odd[0, 0, :, 0] = value
+    odd[0, 1, 2:] = value
+    means = HeadsOfKind.of(run_of(odd), ENCODER).sums.means()
+    assert means.keys() == usual.keys()
+    for name, mean in means.items():
+        assert np.isnan(mean[0, 0])
+        np.testing.assert_allclose(mean[0, 2], usual[name][0, 2], rtol=1e-6)
+    assert means["peak"][0, 1] == pytest.approx(weights[0, 1, :2].max(-1).mean())
+    assert roles.assign(means, ENCODER)[0, 0] == "mixed"
+    odd[:] = value
+    assert HeadsOfKind.of(run_of(odd), ENCODER).sums.means() == {}
 
 
 def test_the_best_aligner_is_the_head_that_translates(solved: Translator):
