@@ -9,6 +9,7 @@ PyTorch.
 
 from __future__ import annotations
 
+import codecs
 import io
 import json
 import math
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.exports.array_run import ArrayRun, run_of
-from transformer.exports.arrays import OUTPUTS, Numbers, WeightsError
+from transformer.exports.arrays import OUTPUTS, Numbers, Tokens, WeightsError, texts_of
 from transformer.exports.record import TraceFileError
 from transformer.storage.packed import MOST_ARRAYS, npy_header
 
@@ -32,6 +33,8 @@ MOST_JSON = 32 * 2**20
 FORMATS = ("npz", "npy", "safetensors", "json")
 FOREIGN = "The file is damaged, or holds no arrays that can be read."
 CUT_OFF = "The file is cut off: an array is shorter than it says."
+MANY = f"The file holds more than {MOST_ARRAYS:,} arrays."
+SHARED = "The file is damaged: several of its arrays lie over the same bytes."
 NOTHING = (
     "The file holds no weights: they have the name weights, or encoder_attentions, "
     "decoder_attentions and cross_attentions."
@@ -55,7 +58,7 @@ class _Content:
     """What a file holds, by name."""
 
     arrays: Mapping[str, Numbers]
-    tokens: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tokens: Mapping[str, Tokens] = field(default_factory=dict)  # as the file has them
     name: str = ""  # of the run
 
 
@@ -89,7 +92,7 @@ def load_arrays(content: bytes) -> ArrayRun:
         raise TraceFileError(NOTHING)
     if "tokens" in held.tokens:
         return run_of(arrays, held.tokens["tokens"], name=held.name)
-    sides = {TOKENS[name]: texts for name, texts in held.tokens.items()}
+    sides = {TOKENS[name]: texts_of(texts) for name, texts in held.tokens.items()}
     return run_of(arrays, _texts(arrays, sides), name=held.name)
 
 
@@ -123,7 +126,7 @@ def _read(content: bytes) -> _Content:
         return _read_npz(content)
     if content.startswith(_NPY):
         return _Content(arrays={"weights": _array(io.BytesIO(content))})
-    if content.lstrip()[:1] in (b"{", b"["):
+    if content.removeprefix(codecs.BOM_UTF8).lstrip()[:1] in (b"{", b"["):
         return _read_json(content)
     return _read_safetensors(content)
 
@@ -140,7 +143,7 @@ def _read_npz(content: bytes) -> _Content:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
         if len(entries) > MOST_ARRAYS:
-            raise TraceFileError(f"The file holds more than {MOST_ARRAYS:,} arrays.")
+            raise TraceFileError(MANY)
         _too_large(sum(entry.file_size for entry in entries))
         arrays = dict[str, NDArray[np.generic]]()
         for entry in entries:
@@ -153,7 +156,7 @@ def _read_npz(content: bytes) -> _Content:
 def _array(file: io.BytesIO) -> NDArray[np.generic]:
     """An array of numbers or texts; TraceFileError if it is cut off, or of another type."""
     shape, fortran, dtype = npy_header(file)
-    if dtype.kind not in "fiubU" or any(n < 0 for n in shape):
+    if dtype.kind not in "fiubUS" or any(n < 0 for n in shape):
         raise TraceFileError(f"The file holds an array of the type {dtype}, not of numbers.")
     n_bytes = math.prod(map(int, shape)) * dtype.itemsize
     content = file.read(n_bytes)
@@ -167,26 +170,33 @@ def _array(file: io.BytesIO) -> NDArray[np.generic]:
 
 def _sorted(arrays: Mapping[str, NDArray[np.generic]]) -> _Content:
     """Weights and tokens among the arrays of a file; other arrays are left out."""
-    tokens = dict[str, Sequence[str]]()
+    tokens = dict[str, Tokens]()
     numbers = dict[str, Numbers]()
+    counts = dict[str, Numbers]()  # whole numbers, taken where nothing else could be meant
     name = ""
     for key, array in arrays.items():
-        if key in TOKENS and array.size:
-            tokens[key] = [str(text) for text in array.ravel()]
+        if key in TOKENS:
+            tokens[key] = array
         elif key == "name" and array.dtype.kind == "U":
             name = str(array)
-        elif key in OUTPUTS or (array.ndim >= 2 and array.dtype.kind == "f" and key != "scores"):
+        elif key in OUTPUTS:
             numbers[key] = array
-    return _Content(arrays=numbers, tokens=tokens, name=name)
+        elif array.ndim < 2 or key in ("mask", "scores"):
+            continue
+        elif array.dtype.kind == "f":
+            numbers[key] = array
+        elif array.dtype.kind in "iub":
+            counts[key] = array
+    return _Content(arrays=numbers or counts, tokens=tokens, name=name)
 
 
 def _read_json(content: bytes) -> _Content:
     if len(content) > MOST_JSON:
         raise TraceFileError(f"The file holds more than {MOST_JSON // 2**20} MiB of JSON.")
-    values = json.loads(content.decode("utf-8"))
+    values = json.loads(content.decode("utf-8-sig"))
     if isinstance(values, list):
         return _Content(arrays={"weights": values})
-    tokens = {name: values[name] for name in TOKENS if isinstance(values.get(name), list)}
+    tokens = {name: values[name] for name in TOKENS if values.get(name) is not None}
     known = [name for name in OUTPUTS if name in values]
     named = [
         name
@@ -205,30 +215,69 @@ def _read_safetensors(content: bytes) -> _Content:
     start = 8 + int.from_bytes(content[:8], "little")
     if not 8 < start <= len(content):
         raise TraceFileError(FOREIGN)
+    _too_large(len(content))
     header = json.loads(content[8:start].decode("utf-8"))
     notes = header.pop("__metadata__", {})
-    _too_large(len(content))
-    arrays = {
-        name: _tensor(memoryview(content)[start:], entry)
-        for name, entry in header.items()
-        if entry["dtype"] in _SAFE_TYPES
-    }
-    tokens = {name: json.loads(notes[name]) for name in TOKENS if name in notes}
+    if len(header) > MOST_ARRAYS:
+        raise TraceFileError(MANY)
+    tensors = [_Tensor.of(name, entry) for name, entry in header.items()]
+    numbers = memoryview(content)[start:]
+    if any(tensor.last > len(numbers) for tensor in tensors):
+        raise TraceFileError(CUT_OFF)
+    if sum(tensor.last - tensor.first for tensor in tensors) > len(numbers):
+        raise TraceFileError(SHARED)
+    known = [tensor for tensor in tensors if tensor.dtype in _SAFE_TYPES]
+    _too_large(sum(tensor.unpacked for tensor in known))
+    arrays = {tensor.name: tensor.array(numbers) for tensor in known}
+    tokens = {name: _tokens_in_json(notes[name]) for name in TOKENS if name in notes}
     return _Content(arrays=_sorted(arrays).arrays, tokens=tokens, name=str(notes.get("name", "")))
 
 
-def _tensor(numbers: memoryview, entry: Mapping[str, object]) -> NDArray[np.generic]:
-    """A tensor of a safetensors file; TraceFileError if its bytes are not those of its shape."""
-    shape = entry["shape"]
-    offsets = entry["data_offsets"]
-    dtype = np.dtype(_SAFE_TYPES[str(entry["dtype"])])
-    if not isinstance(shape, list) or not isinstance(offsets, list):
-        raise TraceFileError(FOREIGN)
-    first, last = offsets
-    count = math.prod(shape)
-    if not 0 <= first <= last <= len(numbers) or last - first != count * dtype.itemsize:
-        raise TraceFileError(CUT_OFF)
-    array = np.frombuffer(numbers[first:last], dtype).reshape(shape)
-    if entry["dtype"] == "BF16":  # the first half of a float32
-        return (array.astype(np.uint32) << 16).view(np.float32)
-    return array
+def _tokens_in_json(text: str) -> Tokens:
+    """The tokens in the metadata of a safetensors file, which holds texts only."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise WeightsError("The tokens in the metadata of the file are no list in JSON.") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tensor:
+    """An entry in the header of a safetensors file."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    first: int  # byte of its numbers
+    last: int  # byte after them
+
+    @classmethod
+    def of(cls, name: str, entry: Mapping[str, object]) -> _Tensor:
+        """An entry as the header has it; TraceFileError if it is none."""
+        shape = entry["shape"]
+        offsets = entry["data_offsets"]
+        if not isinstance(shape, list) or not isinstance(offsets, list):
+            raise TraceFileError(FOREIGN)
+        first, last = offsets
+        if not 0 <= first <= last:
+            raise TraceFileError(FOREIGN)
+        return cls(name=name, dtype=str(entry["dtype"]), shape=shape, first=first, last=last)
+
+    @property
+    def unpacked(self) -> int:
+        """Bytes that its numbers take in memory beside the file: bfloat16 becomes float32."""
+        n_bytes = self.last - self.first
+        if self.dtype == "BF16":
+            return 2 * n_bytes
+        return n_bytes
+
+    def array(self, numbers: memoryview) -> NDArray[np.generic]:
+        """Its numbers; TraceFileError if its bytes are not those of its shape."""
+        dtype = np.dtype(_SAFE_TYPES[self.dtype])
+        n_bytes = math.prod(self.shape) * dtype.itemsize
+        if self.last - self.first != n_bytes:
+            raise TraceFileError(CUT_OFF)
+        array = np.frombuffer(numbers[self.first : self.last], dtype).reshape(self.shape)
+        if self.dtype == "BF16":  # the first half of a float32
+            return (array.astype(np.uint32) << 16).view(np.float32)
+        return array

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Site, Stack, SublayerName
 from transformer.exports.arrays import (
@@ -15,13 +16,17 @@ from transformer.exports.arrays import (
     OwnArrays,
     Tokens,
     Weights,
+    WeightsError,
     own_arrays,
     sides_of,
 )
 from transformer.exports.maps import RunOfMaps
+from transformer.text.typed import without_surrogates
 from transformer.text.words import is_special, spelled
 from transformer.view import Array, AuditReport, BoolArray
 
+Counts = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 YOURS = "your numbers"
 """What weights are called that have no name."""
 UNCHECKED = f"{YOURS}, not checked"
@@ -86,65 +91,69 @@ class ArrayConfig(ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadNumbers:
-    """What the numbers of a head have that weights have not."""
+    """What the numbers of some heads have that weights have not; counts are by head."""
 
-    sums: Array  # (queries,) of the rows
-    n_rows: int  # rows that do not sum to 1
-    furthest: float  # the sum that is furthest from 1
-    n_negative: int
-    n_above: int  # of cells above 1
-    n_missing: int  # of cells that are no number
+    sums: Array  # (heads, queries) of the rows
+    furthest: FloatArray  # (heads,) the sum that is furthest from 1
+    n_rows: Counts  # rows that do not sum to 1
+    n_negative: Counts  # cells below 0
+    n_above: Counts  # cells above 1
+    n_missing: Counts  # cells that are no number
 
     @classmethod
     def of(cls, weights: Array, limit: float) -> HeadNumbers:
-        """Of (queries, keys) weights, whose rows may sum to 1 ± a limit."""
-        sums = weights.sum(1, dtype=np.float64)
-        away = np.nan_to_num(np.abs(sums - 1), posinf=np.inf)  # a sum that is no number is none
-        with np.errstate(invalid="ignore"):
-            n_negative = int((weights < 0).sum())
-            n_above = int((weights > 1 + limit).sum())
-        return cls(
-            sums=sums.astype(np.float32),
-            n_rows=int((away > limit).sum()),
-            furthest=float(sums[int(away.argmax())]),
-            n_negative=n_negative,
-            n_above=n_above,
-            n_missing=int(np.isnan(weights).sum()),
-        )
-
-    @property
-    def oddities(self) -> tuple[str, ...]:
-        """One sentence for each; none for weights as a softmax gives them."""
-        texts = list[str]()
-        if self.n_rows:
-            n_rows = len(self.sums)
-            texts.append(
-                f"{self.n_rows:,} of {n_rows:,} rows do not sum to 1; the furthest sums to "
-                f"{self.furthest:.3g}."
+        """Of (heads, queries, keys) weights, whose rows may sum to 1 ± a limit."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            sums = weights.sum(2, dtype=np.float64)
+            away = np.nan_to_num(np.abs(sums - 1), posinf=np.inf)  # NaN is at no distance
+            furthest = np.take_along_axis(sums, away.argmax(1)[:, None], 1)[:, 0]
+            return cls(
+                sums=sums.astype(np.float32),
+                furthest=furthest,
+                n_rows=(away > limit).sum(1),
+                n_negative=(weights < 0).sum((1, 2)),
+                n_above=(weights > 1 + limit).sum((1, 2)),
+                n_missing=np.isnan(weights).sum((1, 2)),
             )
-        texts += [
-            f"{_counted(count)} {what}."
-            for count, what in (
-                (self.n_negative, "negative, drawn as 0 is"),
-                (self.n_above, "above 1, drawn as 1 is"),
-                (self.n_missing, "no number (NaN), drawn empty"),
-            )
-            if count
-        ]
-        return tuple(texts)
 
-    @staticmethod
-    def joined(heads: list[HeadNumbers]) -> HeadNumbers:
-        """Those of several heads as one."""
-        furthest = max(heads, key=lambda head: abs(np.nan_to_num(head.furthest, nan=1.0) - 1))
+    def alone(self, head: int) -> HeadNumbers:
+        """Those of one head."""
+        only = slice(head, head + 1)
         return HeadNumbers(
-            sums=np.concatenate([head.sums for head in heads]),
-            n_rows=sum(head.n_rows for head in heads),
-            furthest=furthest.furthest,
-            n_negative=sum(head.n_negative for head in heads),
-            n_above=sum(head.n_above for head in heads),
-            n_missing=sum(head.n_missing for head in heads),
+            sums=self.sums[only],
+            furthest=self.furthest[only],
+            n_rows=self.n_rows[only],
+            n_negative=self.n_negative[only],
+            n_above=self.n_above[only],
+            n_missing=self.n_missing[only],
         )
+
+
+def _oddities(layers: list[HeadNumbers]) -> tuple[str, ...]:
+    """One sentence for each of some layers; none for weights as a softmax gives them."""
+    texts = list[str]()
+    n_wrong = sum(int(layer.n_rows.sum()) for layer in layers)
+    if n_wrong:
+        n_rows = sum(layer.sums.size for layer in layers)
+        furthest = np.concatenate([layer.furthest for layer in layers])
+        away = np.nan_to_num(np.abs(furthest - 1), posinf=np.inf)
+        texts.append(
+            f"{n_wrong:,} of {n_rows:,} rows do not sum to 1; the furthest sums to "
+            f"{furthest[away.argmax()]:.3g}."
+        )
+    n_negative = sum(int(layer.n_negative.sum()) for layer in layers)
+    n_above = sum(int(layer.n_above.sum()) for layer in layers)
+    n_missing = sum(int(layer.n_missing.sum()) for layer in layers)
+    texts += [
+        f"{_counted(count)} {what}."
+        for count, what in (
+            (n_negative, "negative, drawn as 0 is"),
+            (n_above, "above 1, drawn as 1 is"),
+            (n_missing, "no number (NaN), drawn empty"),
+        )
+        if count
+    ]
+    return tuple(texts)
 
 
 def _counted(count: int) -> str:
@@ -159,8 +168,8 @@ class ArrayRun(RunOfMaps):
     known, so there are no steps."""
 
     arrays: Mapping[AttentionKind, KindWeights] = field(default_factory=dict)
-    # by kind, layer and head, what is odd about the numbers
-    numbers: Mapping[AttentionKind, list[list[HeadNumbers]]] = field(default_factory=dict)
+    # by kind and layer, what is odd about the numbers
+    numbers: Mapping[AttentionKind, list[HeadNumbers]] = field(default_factory=dict)
 
     @property
     def nbytes(self) -> int:
@@ -181,52 +190,57 @@ class ArrayRun(RunOfMaps):
 
     def row_sums(self, kind: AttentionKind, layer: int, head: int) -> Array:
         """(queries,) what the rows of a head sum to."""
-        return self.numbers[kind][layer][head].sums
+        return self.numbers[kind][layer].sums[head]
 
     def report(self, kind: AttentionKind, layer: int, head: int) -> AuditReport:
         """That nothing was checked, what was inferred, and what is odd about a head's numbers."""
-        return self._report([kind], [self.numbers[kind][layer][head]])
+        return self._report([kind], [self.numbers[kind][layer].alone(head)])
 
     def audit(self, *places: Place) -> AuditReport:
         """The same of all heads of some attentions, of all without any, together."""
         chosen = places or [
             (kind, layer) for kind, layers in self.numbers.items() for layer in range(len(layers))
         ]
-        heads = [head for kind, layer in chosen for head in self.numbers[kind][layer]]
-        return self._report([kind for kind, _ in chosen], heads)
+        numbers = [self.numbers[kind][layer] for kind, layer in chosen]
+        return self._report([kind for kind, _ in chosen], numbers)
 
-    def _report(self, kinds: list[AttentionKind], heads: list[HeadNumbers]) -> AuditReport:
+    def _report(self, kinds: list[AttentionKind], numbers: list[HeadNumbers]) -> AuditReport:
         inferred = [self.arrays[kind].inferred for kind in dict.fromkeys(kinds)]
-        oddities = HeadNumbers.joined(heads).oddities
+        oddities = _oddities(numbers)
         remarks = (*filter(None, inferred), *oddities)
         return AuditReport((), unchecked=UNCHECKED, remarks=remarks)
 
 
-def _numbers(weights: KindWeights) -> list[list[HeadNumbers]]:
-    """Of every head, by layer."""
-    n_layers, n_heads, *_ = weights.shape
+def _numbers(weights: KindWeights) -> list[HeadNumbers]:
+    """Of every layer."""
     is_half = "16" in str(getattr(weights.layers[0], "dtype", ""))
     limit = SUM_LIMIT
     if is_half:
         limit = HALF_SUM_LIMIT
-    return [
-        [HeadNumbers.of(weights.weights(layer, head), limit) for head in range(n_heads)]
-        for layer in range(n_layers)
-    ]
+    return [HeadNumbers.of(weights.layer(layer), limit) for layer in range(len(weights.layers))]
 
 
 def run_of(
     weights: Weights,
     tokens: Tokens | None = None,
     *,
-    kinds: str | Mapping[str, str] = "",
-    name: str = "",
+    kinds: str | Mapping[str, str] | None = "",
+    name: str | None = "",
 ) -> ArrayRun:
     """Weights and tokens as a run; arguments and errors as in ``arrays.own_arrays``.
 
     ``name``: what the run is called, such as that of the model.
     """
-    return array_run(own_arrays(weights, tokens, kinds), name)
+    return array_run(own_arrays(weights, tokens, kinds), name_of(name))
+
+
+def name_of(name: object) -> str:
+    """What a run is called, as a text that a file can hold; WeightsError if it is none."""
+    if name is None:
+        return ""
+    if not isinstance(name, str):
+        raise WeightsError(f"The name {name!r:.40} is no text.")
+    return without_surrogates(name)
 
 
 def array_run(arrays: OwnArrays, name: str = "") -> ArrayRun:
@@ -236,8 +250,8 @@ def array_run(arrays: OwnArrays, name: str = "") -> ArrayRun:
     source = arrays.tokens.get("encoder", ())
     target = arrays.tokens.get("decoder", ())
     numbers = {kind: _numbers(weights) for kind, weights in arrays.kinds.items()}
-    every = [head for layers in numbers.values() for layer in layers for head in layer]
-    oddities = " ".join(HeadNumbers.joined(every).oddities)
+    every = [layer for layers in numbers.values() for layer in layers]
+    oddities = " ".join(_oddities(every))
     notes: tuple[str, ...] = ()
     if oddities:
         notes = (f"{oddities} The numbers are shown as they are.",)

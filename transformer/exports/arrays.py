@@ -13,13 +13,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer.config import AttentionKind, Side
 from transformer.families.pieces import byte_name
+from transformer.text.typed import without_surrogates
 from transformer.text.words import SPACE, Special, is_punctuation
 from transformer.view import Array, BoolArray
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MOST_TOKENS = 1_024
 """Most tokens of a side."""
 MOST_LAYERS = MOST_HEADS = 256
+MOST_TOGETHER = 16_384
+"""Most heads of all layers; the largest published models have as many."""
 MARKS = frozenset(
     {
         *("<s>", "</s>", "<pad>", "<unk>", "<mask>", "<bos>", "<eos>", "<sep>", "<cls>"),
@@ -74,7 +77,9 @@ class SupportsItems(Protocol):
 
 
 Weights: TypeAlias = "Numbers | SupportsItems"
-Tokens: TypeAlias = "Sequence[str] | Sequence[Sequence[str]] | Mapping[str, Sequence[str]]"
+Token: TypeAlias = "str | bytes | int"
+"""A text, or an id, of which nothing is known but its number."""
+Tokens: TypeAlias = "Iterable[Token] | Iterable[Iterable[Token]] | Mapping[str, Iterable[Token]]"
 """Tokens once; those of queries and of keys; or by side, "encoder" and "decoder"."""
 
 OUTPUTS: Mapping[str, AttentionKind | None] = {
@@ -150,7 +155,11 @@ class KindWeights:
         n_layers, n_heads, *_ = self.shape
         if not (0 <= layer < n_layers and 0 <= head < n_heads):
             raise IndexError(f"There is no head {head} in a layer {layer}; both count from 0.")
-        return as_array(self.layers[layer][head], self.name).astype(np.float32, copy=False)
+        return _single(as_array(self.layers[layer][head], self.name))
+
+    def layer(self, layer: int) -> Array:
+        """(heads, queries, keys) of a layer."""
+        return _single(as_array(self.layers[layer], self.name))
 
     @cached_property
     def mask(self) -> BoolArray:
@@ -170,6 +179,12 @@ class OwnArrays:
     tokens: Mapping[Side, tuple[str, ...]]  # of each side that a kind connects
 
 
+def _single(numbers: NDArray[np.generic]) -> Array:
+    """Numbers as float32, in which those that are too large are infinite."""
+    with np.errstate(over="ignore"):
+        return numbers.astype(np.float32, copy=False)
+
+
 def sides_of(kind: AttentionKind) -> tuple[Side, Side]:
     """The sides of a kind's queries and keys."""
     sides: Mapping[AttentionKind, tuple[Side, Side]] = {
@@ -181,7 +196,7 @@ def sides_of(kind: AttentionKind) -> tuple[Side, Side]:
 
 
 def own_arrays(
-    weights: Weights, tokens: Tokens | None = None, kinds: str | Mapping[str, str] = ""
+    weights: Weights, tokens: Tokens | None = None, kinds: str | Mapping[str, str] | None = ""
 ) -> OwnArrays:
     """Weights as typed arrays, with their tokens, which are numbers if none are given.
 
@@ -209,20 +224,28 @@ def own_arrays(
 def as_array(numbers: object, name: str) -> NDArray[np.generic]:
     """Numbers of any framework as NumPy's, shared where that can be; WeightsError if they are
     none."""
+    if numbers is None:
+        raise WeightsError(f"There are no numbers in “{name}”.")
+    if getattr(numbers, "is_meta", False):
+        raise WeightsError(f"“{name}” is a tensor on the device “meta”, which holds no numbers.")
     moves = ["detach", "cpu"]  # a tensor of PyTorch that needs gradients, or lies elsewhere
     if str(getattr(numbers, "dtype", "")) == "torch.bfloat16":
         moves.append("float")
-    for move in moves:
-        numbers = getattr(numbers, move, lambda same=numbers: same)()
     try:
-        if isinstance(numbers, SupportsDlpack) and not hasattr(numbers, "__array__"):
-            array: NDArray[np.generic] = np.from_dlpack(numbers)
+        for move in moves:
+            numbers = getattr(numbers, move, lambda same=numbers: same)()
+        if isinstance(numbers, np.ma.MaskedArray):
+            array: NDArray[np.generic] = np.where(np.ma.getmaskarray(numbers), np.nan, numbers.data)
+        elif isinstance(numbers, SupportsDlpack) and not hasattr(numbers, "__array__"):
+            array = np.from_dlpack(numbers)
         else:
             array = np.asarray(numbers)
     except (TypeError, ValueError, RuntimeError, BufferError):
         raise WeightsError(
             f"“{name}” is no array: its rows have different lengths, or hold more than numbers."
         ) from None
+    if array.dtype == object and any(cell is None for cell in array.flat):
+        raise WeightsError(f"“{name}” has cells that are None, or null, and no numbers.")
     if array.dtype.kind not in "fiub" and "float" not in str(array.dtype):
         raise WeightsError(f"“{name}” holds {array.dtype}; weights must be numbers.")
     return array
@@ -240,6 +263,7 @@ def _named(weights: Weights) -> Iterator[tuple[str, Numbers]]:
         yield "weights", as_array(weights, "weights")
         return
     names = list(weights.keys())
+    _check_names(names)
     cached = dict[str, dict[int, Numbers]]()
     for name in names:
         if match := _CACHED.fullmatch(name):
@@ -256,16 +280,26 @@ def _named(weights: Weights) -> Iterator[tuple[str, Numbers]]:
         raise WeightsError("There are no weights: the mapping is empty.")
 
 
+def _check_names(names: Iterable[object]) -> None:
+    """WeightsError if parts of a mapping have other names than texts."""
+    for name in names:
+        if not isinstance(name, str):
+            raise WeightsError(
+                f"The name {name!r:.40} in the mapping of weights is no text; layers are a list."
+            )
+
+
 def _is_there(numbers: Numbers) -> bool:
     """Whether a part of an output holds anything."""
     return numbers is not None and not (isinstance(numbers, tuple | list) and not numbers)
 
 
 def _titles(
-    kinds: str | Mapping[str, str], names: Sequence[str]
+    kinds: str | Mapping[str, str] | None, names: Sequence[str]
 ) -> dict[str, tuple[str, AttentionKind | None]]:
     """By name, the title of each kind and what it is, if somebody says it."""
-    words = kinds
+    words = kinds or ""
+    _check_words(words)
     if isinstance(words, str):
         if words and len(names) > 1:
             raise WeightsError(
@@ -281,15 +315,27 @@ def _titles(
         title = word
         if not word or word in [*AttentionKind]:
             title = name
-        titles[name] = title, stated
+        titles[name] = without_surrogates(title), stated
     return titles
+
+
+def _check_words(words: object) -> None:
+    """WeightsError if ``kinds`` is neither a word nor a mapping of words."""
+    each_word = [words]
+    if isinstance(words, Mapping):
+        each_word = [*words.values()]
+    for word in each_word:
+        if not isinstance(word, str):
+            raise WeightsError(
+                f"`kinds` holds {word!r:.40}; it is a word, or a mapping with a word for each name."
+            )
 
 
 def _layers(numbers: Numbers, name: str) -> tuple[Layer, ...]:
     """The layers of what was given, (heads, queries, keys) each, of one shape."""
     if isinstance(numbers, list | tuple) and any(map(_is_array, numbers)):
         layers = [_layer(layer, f"layer {at} of “{name}”") for at, layer in enumerate(numbers, 1)]
-    elif isinstance(numbers, list | tuple) and any(map(_is_array, _first(numbers))):
+    elif isinstance(numbers, list | tuple) and any(map(_holds, _first(numbers))):
         raise WeightsError(
             f"“{name}” has a list for each step, as generate() returns: run the model once over "
             "the whole output."
@@ -311,7 +357,12 @@ def _first(numbers: Sequence[Numbers]) -> Sequence[Numbers]:
 
 def _is_array(part: Numbers) -> bool:
     """Whether something is an array, or stands where a model kept none."""
-    return part is None or hasattr(part, "__array__") or isinstance(part, SupportsDlpack)
+    return part is None or _holds(part)
+
+
+def _holds(numbers: Numbers) -> bool:
+    """Whether something is an array."""
+    return hasattr(numbers, "__array__") or isinstance(numbers, SupportsDlpack)
 
 
 def _layer(part: Numbers, name: str) -> Layer:
@@ -379,6 +430,11 @@ def _check_layers(layers: Sequence[Layer], name: str) -> None:
             raise WeightsError(
                 f"The {axis} axis of “{name}” has {size:,}; from 1 to {most:,} are shown."
             )
+    if len(layers) * first[0] > MOST_TOGETHER:
+        raise WeightsError(
+            f"“{name}” has {len(layers)} layers of {first[0]} heads; at most {MOST_TOGETHER:,} "
+            "heads are shown."
+        )
     for number, layer in enumerate(layers[1:], 2):
         for axis, size, usual in zip(("heads", *AXES), layer.shape, first, strict=True):
             if size != usual:
@@ -410,29 +466,62 @@ def _pieces(tokens: Tokens | None) -> _Pieces:
                 raise WeightsError(
                     f"There is no side “{name}”; tokens are of the encoder or the decoder."
                 )
-            named[SIDES[name]] = pieces_of(of_side)
+            named[SIDES[name]] = pieces_of(texts_of(of_side))
         return _Pieces(named, len(named) > 1)
-    if isinstance(tokens, str):
-        raise WeightsError("The tokens are one text; give a list with a text for each token.")
-    texts = [_texts(token) for token in tokens]
-    lists = [pieces_of(text) for text in texts if isinstance(text, list)]
+    parts = _listed(tokens)
+    if len(parts) == 1 and isinstance(parts[0], list):  # in a batch of one
+        parts = _listed(parts[0])
+    lists = [texts for texts in parts if not isinstance(texts, str | bytes) and _is_listed(texts)]
     if not lists:
-        pieces = pieces_of([text for text in texts if isinstance(text, str)])
+        pieces = pieces_of(texts_of(parts))
         return _Pieces({"encoder": pieces, "decoder": pieces})
-    if len(lists) != 2 or len(texts) != 2:
+    if len(lists) != 2 or len(parts) != 2:
         raise WeightsError(
-            f"There are {len(texts)} lists of tokens; give one, or those of queries and of keys."
+            f"There are {len(parts)} lists of tokens; give one, or those of queries and of keys."
         )
-    queries, keys = lists
+    queries, keys = [pieces_of(texts_of(texts)) for texts in lists]
     return _Pieces({"encoder": keys, "decoder": queries}, True)
 
 
-def _texts(token: str | Sequence[str]) -> str | list[str]:
-    """A token, or the list of several."""
+def texts_of(tokens: object) -> list[str]:
+    """Tokens of one side as texts, from a list, or an array of any framework.
+
+    An id is its number; bytes are UTF-8; a lone surrogate, which no file can hold, becomes
+    U+FFFD. WeightsError if they are anything else.
+    """
+    return [_text(token) for token in _listed(tokens)]
+
+
+def _listed(tokens: object) -> list[object]:
+    """What tokens are given in, as a list."""
+    if isinstance(tokens, str | bytes):
+        raise WeightsError("The tokens are one text; give a list with a text for each token.")
+    listed = _plain(tokens)
+    if not _is_listed(listed):
+        raise WeightsError(f"The tokens {listed!r:.40} are no list with a text for each token.")
+    return [*map(_plain, listed)]
+
+
+def _plain(tokens: object) -> object:
+    """An array, an index of pandas, or a number of a framework as lists and numbers of Python."""
+    if hasattr(tokens, "tolist"):
+        return tokens.tolist()
+    return tokens
+
+
+def _is_listed(tokens: object) -> TypeGuard[Iterable[object]]:
+    """Whether something has parts in an order; a mapping is no list of its names."""
+    return isinstance(tokens, Iterable) and not isinstance(tokens, Mapping | set | frozenset)
+
+
+def _text(token: object) -> str:
+    """A token as a text."""
     if isinstance(token, str):
-        return token
-    if hasattr(token, "__iter__"):
-        return list(token)
+        return without_surrogates(token)
+    if isinstance(token, bytes):
+        return token.decode("utf-8", "replace")
+    if isinstance(token, int | np.integer) and not isinstance(token, bool):
+        return str(token)
     raise WeightsError(f"The token {token!r:.40} is no text.")
 
 
@@ -519,14 +608,14 @@ def _kind_of(queries: int, keys: int, pieces: _Pieces, *, causal: bool) -> Atten
 
 def _is_causal(layers: Sequence[Layer], name: str) -> bool:
     """Whether every cell above the diagonal is exactly 0, in all heads; one cell says nothing."""
-    n_heads, queries, _ = layers[0].shape
+    _, queries, keys = layers[0].shape
     if queries < 2:
         return False
+    above = np.triu(np.ones((queries, keys), bool), 1)
     for layer in layers:
-        for head in range(n_heads):
-            weights = as_array(layer[head], name)
-            if weights[0, 1:].any() or np.triu(weights, 1).any():
-                return False
+        weights = as_array(layer, name)
+        if weights[:, 0, 1:].any() or (weights != 0).any(where=above):
+            return False
     return True
 
 

@@ -324,7 +324,11 @@ class ArraysFile(OpenFile):
         return {"text": None, "decode": "greedy", "target": None}
 
     def run_of(self, run_key: RunKey) -> Translation:
-        """The run, which is that of every request."""
+        """The run, which is that of every request; ValueError if a change is asked for."""
+        if run_key.changes:
+            raise ValueError(
+                "Weights in a file stay as they are: choose a model on the left for changes."
+            )
         return self.translation
 
 

@@ -197,7 +197,8 @@ def _remainder(view: HeadMap, row: int) -> str:
     total = 1.0
     if view.sums is not None:
         total = float(view.sums[row])
-    left = total - float(view.weights[row].sum()) - aside
+    with np.errstate(invalid="ignore"):  # an infinite weight of one's own, and another below 0
+        left = total - float(view.weights[row].sum()) - aside
     lost = "is taken by the Gaussian" if getattr(view, "reach", 0) else "lies outside this window"
     shares = ((aside, "lies on hidden tokens"), (left, lost))
     texts = [f"{percent(share)} {where}" for share, where in shares if share > OUTSIDE_FROM]

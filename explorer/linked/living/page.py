@@ -7,7 +7,7 @@ import datetime
 import hashlib
 import html
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -100,10 +100,22 @@ def page(
     `kinds`: "encoder", "decoder", "cross", or a word of one's own, as
     ``transformer.exports.arrays.own_arrays`` takes them; WeightsError if they do not fit together.
     """
+    if tokens is not None:
+        model = tokens
     if not isinstance(run, Translation):
-        run = run_of(run, tokens_in(tokens or model), kinds=kinds, name=name)
+        of_runs = {
+            "directory": directory,
+            "measures": measures,
+            "why": why,
+            "beside": beside,
+            "beside_model": beside_model,
+            "beside_directory": beside_directory,
+        }
+        _check_left_out(of_runs, "belongs to the run of a model; weights are shown without one")
+        run = run_of(run, tokens_in(model), kinds=kinds, name=name)
         return written(run, Known(), place, heads)
-    model = model_in(tokens or model)
+    _check_left_out({"kinds": kinds, "name": name}, "belongs to weights; a run has its own")
+    model = model_in(model)
     known = Known.of(model, directory)
     pair: tuple[Translation, Known] | None
     if beside is not None:
@@ -117,16 +129,24 @@ def page(
     return written(run, known, place, heads, beside=pair, measures=measures, why=why)
 
 
+def _check_left_out(values: Mapping[str, object], reason: str) -> None:
+    """PageError if something was given that has no meaning here."""
+    for name, value in values.items():
+        is_empty = isinstance(value, Sized) and len(value) == 0
+        if value is not None and not is_empty:
+            raise PageError(f"`{name}` {reason}.")
+
+
 def tokens_in(model: Translator | Tokens | None) -> Tokens | None:
     """Tokens, which weights need; PageError if a model stands in their place."""
-    if model is None or isinstance(model, Sequence | Mapping):
+    if model is None or isinstance(model, Iterable):
         return model
-    raise PageError("Weights are shown with tokens; a model belongs to a run.")
+    raise PageError("Weights are shown with tokens, a list of texts; a model belongs to a run.")
 
 
 def model_in(model: Translator | Tokens | None) -> Translator | None:
     """The model of a run; PageError if tokens stand in its place."""
-    if isinstance(model, Sequence | Mapping):
+    if isinstance(model, Iterable):
         raise PageError("Tokens are given with weights; a run has its own.")
     return model
 

@@ -22,6 +22,7 @@ from explorer.linked.view.home import HOME, Layout, home, stops
 from explorer.linked.view.strips import positions_of, sides_of, strips_feed
 from transformer import Translator
 from transformer.exports.array_run import run_of
+from transformer.exports.arrays import WeightsError
 from transformer.text.words import Special
 
 SOURCE = (Special("[CLS]"), "▁the", "▁old", "▁house", ".", Special("[SEP]"))
@@ -254,6 +255,47 @@ def test_tokens_stand_with_weights_and_a_model_with_a_run(translator: Translator
         page(run, ["one", "two"])
     with pytest.raises(PageError, match="a model belongs to a run"):
         page(shares(1, 1, 2, 2), translator)
+    for values in ({"kinds": "encoder"}, {"name": "BERT"}):
+        with pytest.raises(PageError, match="belongs to weights; a run has its own"):
+            page(run, translator, **values)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"directory": "model"},
+        {"measures": ["carried"]},
+        {"why": [1]},
+        {"beside": run_of(shares(1, 1, 2, 2))},
+        {"beside_directory": "model"},
+    ],
+    ids=lambda values: next(iter(values)),
+)
+def test_weights_refuse_what_belongs_to_the_run_of_a_model(values: dict[str, object]):
+    (name,) = values
+    with pytest.raises(PageError) as refusal:
+        page(shares(1, 1, 2, 2), **values)
+    assert str(refusal.value) == (
+        f"`{name}` belongs to the run of a model; weights are shown without one."
+    )
+
+
+def test_tokens_of_a_page_are_an_array_too_and_none_are_not_numbered():
+    weights = shares(1, 1, 4, 4)
+    usual = page(weights, WORDS)
+    assert page(weights, np.array(WORDS)) == page(weights, iter(WORDS)) == usual
+    assert page(weights, tokens=np.array(WORDS)) == usual
+    for tokens in ({"tokens": []}, {"model": ()}):
+        with pytest.raises(WeightsError, match="has 4, but 0 tokens were given"):
+            page(weights, **tokens)
+
+
+def test_a_page_holds_half_a_character_and_infinite_weights():
+    weights = shares(1, 2, 4, 4).astype(np.float64)
+    weights[0, 0, 0, 0] = 1e300
+    weights[0, 1, 0, :2] = [np.inf, -np.inf]
+    opened = Opened(page(weights, ["\ud800", *"abc"], name="\ud800"))
+    assert opened.run["said"]["texts"] == ["\ufffd a b c"]
 
 
 def test_words_and_several_rows_are_those_of_the_numbers_that_were_given():

@@ -80,6 +80,28 @@ FILES: dict[str, tuple[bytes, np.ndarray, list[str]]] = {
     "npy with columns first": (npy(np.asfortranarray(FULL)), FULL, ["▁1", "▁2", "▁3", "▁4"]),
     "json": (in_json({"weights": FULL.tolist(), "tokens": WORDS}), FULL, WORDS),
     "json of a list": (in_json(FULL[0].tolist()), FULL[:1], ["▁1", "▁2", "▁3", "▁4"]),
+    "json with a byte order mark": (
+        b"\xef\xbb\xbf" + in_json({"weights": FULL.tolist(), "tokens": WORDS}),
+        FULL,
+        WORDS,
+    ),
+    "json with ids": (
+        in_json({"weights": FULL.tolist(), "tokens": [1, 2, 3, 4]}),
+        FULL,
+        ["▁1", "▁2", "▁3", "▁4"],
+    ),
+    "npz with ids": (npz({"weights": FULL, "tokens": [1, 2, 3, 4]}), FULL, list("1234")),
+    "npz with bytes": (npz({"weights": FULL, "tokens": np.array(WORDS, "S")}), FULL, WORDS),
+    "npz of whole numbers": (
+        npz({"patches": np.ones((1, 2, 4, 4), int), "mask": np.ones((4, 4), bool)}),
+        np.ones((1, 2, 4, 4), np.float32),
+        list("1234"),
+    ),
+    "json with half a character": (
+        in_json({"weights": FULL.tolist(), "tokens": ["\ud800", *"abc"]}),
+        FULL,
+        ["\ufffd", *"abc"],
+    ),
     "safetensors": (
         save_numbers({"weights": FULL}, {"tokens": json.dumps(WORDS)}),
         FULL,
@@ -151,6 +173,21 @@ def test_words_of_one_s_own_are_kept_in_a_file():
     assert run.notes == ()
 
 
+def safe(entries: Mapping[str, tuple[int, int]], n_bytes: int) -> bytes:
+    """A safetensors file of BF16 in given bytes."""
+    header = in_json(
+        {
+            name: {
+                "dtype": "BF16",
+                "shape": [1, (last - first) // 2],
+                "data_offsets": [first, last],
+            }
+            for name, (first, last) in entries.items()
+        }
+    )
+    return len(header).to_bytes(8, "little") + header + bytes(n_bytes)
+
+
 GOOD = npz({"weights": FULL, "tokens": WORDS})
 SAFE = save_numbers({"weights": FULL})
 REFUSED: dict[str, tuple[Callable[[], bytes], type[ValueError], str]] = {
@@ -186,6 +223,51 @@ REFUSED: dict[str, tuple[Callable[[], bytes], type[ValueError], str]] = {
         WeightsError,
         "The queries axis of “weights” has 4, but 3 tokens were given.",
     ),
+    "a token that is a list": (
+        lambda: in_json({"weights": [[1, 0], [0, 1]], "encoder_tokens": [["a"], ["b"]]}),
+        WeightsError,
+        "The token ['a'] is no text.",
+    ),
+    "a token that is a mapping": (
+        lambda: in_json({"weights": [[1, 0], [0, 1]], "encoder_tokens": [{}, {}]}),
+        WeightsError,
+        "The token {} is no text.",
+    ),
+    "tokens that are one text": (
+        lambda: in_json({"weights": [[1, 0], [0, 1]], "tokens": "ab"}),
+        WeightsError,
+        "The tokens are one text; give a list with a text for each token.",
+    ),
+    "tokens that are a number": (
+        lambda: save_numbers({"weights": FULL}, {"tokens": "5"}),
+        WeightsError,
+        "The tokens 5 are no list with a text for each token.",
+    ),
+    "tokens that are no json": (
+        lambda: save_numbers({"weights": FULL}, {"tokens": "old house"}),
+        WeightsError,
+        "The tokens in the metadata of the file are no list in JSON.",
+    ),
+    "null": (
+        lambda: in_json({"weights": None}),
+        WeightsError,
+        "There are no numbers in “weights”.",
+    ),
+    "arrays over the same bytes": (
+        lambda: safe({"a": (0, 8), "b": (0, 8)}, 8),
+        TraceFileError,
+        "The file is damaged: several of its arrays lie over the same bytes.",
+    ),
+    "an array behind the end": (
+        lambda: safe({"a": (0, 8), "b": (8, 16)}, 8),
+        TraceFileError,
+        "The file is cut off: an array is shorter than it says.",
+    ),
+    "many arrays": (
+        lambda: safe({str(at): (0, 0) for at in range(4_097)}, 0),
+        TraceFileError,
+        "The file holds more than 4,096 arrays.",
+    ),
     "ragged": (
         lambda: in_json({"weights": [[1, 0], [1]]}),
         WeightsError,
@@ -209,3 +291,11 @@ def test_a_large_file_is_refused_before_its_numbers_are_read(monkeypatch: pytest
     for content in (GOOD, SAFE, in_json(FULL.tolist())):
         with pytest.raises(TraceFileError, match="more than 0 MiB"):
             load_arrays(content)
+
+
+def test_bfloat16_counts_as_what_it_becomes(monkeypatch: pytest.MonkeyPatch):
+    content = safe({"a": (0, 4_000), "b": (4_000, 8_000)}, 8_000)
+    monkeypatch.setattr(array_files, "MOST_BYTES", 15_999)
+    monkeypatch.setattr(np, "frombuffer", None)
+    with pytest.raises(TraceFileError, match="more than 0 MiB"):
+        load_arrays(content)

@@ -57,6 +57,8 @@ class Cache:
 FULL = weights_of(2, 3, 5, 5)
 CAUSAL = weights_of(2, 3, 5, 5, causal=True)
 CROSS = weights_of(2, 3, 4, 5)
+ALMOST = CAUSAL.copy()
+ALMOST[1, 2, 2, 3] = 0.1
 GIVEN: dict[str, tuple[object, np.ndarray]] = {
     "an array": (FULL, FULL),
     "one layer": (FULL[0], FULL[:1]),
@@ -109,6 +111,7 @@ def test_numbers_are_not_copied_where_they_need_not_be():
 KINDS: dict[str, tuple[object, object, object, dict[str, tuple[str, bool]]]] = {
     "square": (FULL, None, "", {"encoder": ("", False)}),
     "zeros above the diagonal": (CAUSAL, WORDS, "", {"decoder": ("", True)}),
+    "zeros above the diagonal but for one": (ALMOST, WORDS, "", {"encoder": ("", False)}),
     "the same, said to be an encoder's": (CAUSAL, WORDS, "encoder", {"encoder": ("", False)}),
     "a decoder that sees all": (FULL, WORDS, "decoder", {"decoder": ("", False)}),
     "oblong": (CROSS, None, "", {"cross": ("", False)}),
@@ -260,6 +263,58 @@ def test_tokens_are_read_with_the_marks_of_their_vocabulary(
     assert pieces_of(tokens) == pieces
 
 
+TOKENS = {
+    "an array": np.array(WORDS),
+    "bytes": np.array(WORDS, "S"),
+    "objects": np.array(WORDS, object),
+    "a generator": (word for word in WORDS),
+    "keys of a mapping": dict.fromkeys(WORDS).keys(),
+    "a batch of one": [WORDS],
+    "by side": {"encoder": iter(WORDS)},
+}
+
+
+@pytest.mark.parametrize("name", TOKENS)
+def test_tokens_are_taken_in_every_form(name: str):
+    assert run_of(FULL, TOKENS[name]).source_tokens == PIECES
+
+
+@pytest.mark.parametrize(
+    "ids", [[7, 8, 9, 10, 11], torch.arange(7, 12)[None], list(torch.arange(7, 12))]
+)
+def test_ids_are_shown_by_their_numbers(ids: object):
+    assert run_of(FULL, ids).source_tokens == ("▁7", "▁8", "▁9", "▁10", "▁11")
+
+
+def test_what_no_file_can_hold_is_replaced_in_tokens_titles_and_names():
+    run = run_of(FULL, ["\ud800", *"abcd"], kinds="k\ud800", name="n\udfff")
+    assert run.source_tokens[0] == "▁\ufffd"
+    assert run.config.sites["encoder"].title == "k\ufffd"
+    assert run.model == "n\ufffd"
+
+
+def test_no_kinds_and_no_name_may_be_none():
+    run = run_of(FULL, WORDS, kinds=None, name=None)
+    assert (run.model, run.config.sites["encoder"].title) == (YOURS, "")
+
+
+def test_masked_cells_are_no_numbers_and_the_largest_numbers_are_infinite():
+    masked = FULL < 0.1
+    masked[1, 1, 0] = False
+    weights = np.ma.array(FULL.astype(np.float64), mask=masked)
+    weights[1, 1, 0, 0] = 1e300
+    for given in (weights, [*weights]):
+        run = run_of(given, WORDS)
+        expected = np.where(weights.mask, np.nan, weights.data)
+        expected[1, 1, 0, 0] = np.inf
+        for layer, head in np.ndindex(2, 3):
+            shown = run.weights("encoder", layer, head)
+            assert np.array_equal(shown, expected[layer, head].astype(np.float32), equal_nan=True)
+    remarks = run.audit().remarks
+    assert f"{int(weights.mask.sum())} cells are no number (NaN), drawn empty." in remarks
+    assert any(remark.endswith("the furthest sums to inf.") for remark in remarks)
+
+
 def test_tokens_that_stand_for_no_text_are_known_by_their_names():
     assert [isinstance(piece, Special) for piece in pieces_of(WORDS)] == [True, *[False] * 3, True]
     assert not any(isinstance(piece, Special) for piece in pieces_of(["pt_BR", "<b>", "[1]"]))
@@ -347,7 +402,55 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
         lambda: own_arrays(FULL, "the old house"),
         "The tokens are one text; give a list with a text for each token.",
     ),
-    "ids": (lambda: own_arrays(FULL, [1, 2, 3, 4, 5]), "The token 1 is no text."),
+    "shares": (lambda: own_arrays(FULL, [1.5, 2, 3, 4, 5]), "The token 1.5 is no text."),
+    "a truth": (lambda: own_arrays(FULL, [True, 2, 3, 4, 5]), "The token True is no text."),
+    "a mapping for a token": (lambda: own_arrays(FULL, [{}] * 5), "The token {} is no text."),
+    "a list for a token": (
+        lambda: own_arrays(FULL, {"encoder": [["a"], ["b"]]}),
+        "The token ['a'] is no text.",
+    ),
+    "no list": (
+        lambda: own_arrays(FULL, 5),
+        "The tokens 5 are no list with a text for each token.",
+    ),
+    "no list of a side": (
+        lambda: own_arrays(FULL, {"encoder": 5}),
+        "The tokens 5 are no list with a text for each token.",
+    ),
+    "no order": (
+        lambda: own_arrays(np.ones((1, 1)), {"a"}),
+        "The tokens {'a'} are no list with a text for each token.",
+    ),
+    "no tokens": (
+        lambda: own_arrays(FULL, []),
+        "The queries axis of “weights” has 5, but 0 tokens were given.",
+    ),
+    "names that are no texts": (
+        lambda: own_arrays({0: FULL}),
+        "The name 0 in the mapping of weights is no text; layers are a list.",
+    ),
+    "a tensor without numbers": (
+        lambda: own_arrays(torch.ones(1, 1, 3, 3, device="meta")),
+        "“weights” is a tensor on the device “meta”, which holds no numbers.",
+    ),
+    "a cell that is None": (
+        lambda: own_arrays([[None, 1], [2, 3]]),
+        "“weights” has cells that are None, or null, and no numbers.",
+    ),
+    "None": (lambda: own_arrays({"weights": None}), "There are no numbers in “weights”."),
+    "kinds": (
+        lambda: own_arrays(FULL, WORDS, 5),
+        "`kinds` holds 5; it is a word, or a mapping with a word for each name.",
+    ),
+    "kinds by name": (
+        lambda: own_arrays(FULL, WORDS, {"weights": 5}),
+        "`kinds` holds 5; it is a word, or a mapping with a word for each name.",
+    ),
+    "a name": (lambda: run_of(FULL, WORDS, name=5), "The name 5 is no text."),
+    "many heads": (
+        lambda: own_arrays(np.zeros((256, 65, 1, 1))),
+        "“weights” has 256 layers of 65 heads; at most 16,384 heads are shown.",
+    ),
     "many lists": (
         lambda: own_arrays(FULL, [WORDS, WORDS, WORDS]),
         "There are 3 lists of tokens; give one, or those of queries and of keys.",
