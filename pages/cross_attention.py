@@ -34,6 +34,24 @@ KIND = heads.KindPage(
     "source is there from the start; in a batch, padding is masked.",
 )
 
+READ = heads.KindPage(
+    kind="cross",
+    note=(
+        "**What to notice.** Self-attention looks inside its own sequence. Here the queries come "
+        "from one sequence, and the keys from another. If both have the same order, the cells of "
+        "most weight lie near the diagonal.\n\n"
+        "**A weight is a token's share in this head's sum, not how much it carried, nor how much "
+        "it mattered.** Only a change shows what a model needs, and weights alone cannot be "
+        "changed."
+    ),
+    seeing=(
+        "Each token of one sequence makes a query and compares it with the keys of all tokens of "
+        "another. A row is labelled by the token that was read. No mask hides keys, because their "
+        "whole sequence is there from the start."
+    ),
+)
+"""The page of a run without steps, of whose output nothing is known."""
+
 _UNPREDICTED = (
     "Word alignment asks which row predicts a word, which weights alone do not say. The maps are "
     "under “attention”."
@@ -48,4 +66,7 @@ if opened is not None and session.current().view == "alignment":
     else:
         inform(_UNPREDICTED)
 elif opened is not None:
-    heads.show(KIND, opened)
+    drawn = READ
+    if opened.translation.steps:
+        drawn = KIND
+    heads.show(drawn, opened)

@@ -112,6 +112,34 @@ def test_a_file_that_cannot_be_shown_is_refused_in_a_sentence(content: bytes, se
     assert sentence in error.value
 
 
+FILE = "imported: three.npz (000000)"
+
+
+@pytest.mark.parametrize("cells", [np.s_[0, 0], np.s_[..., 2], np.s_[0], np.s_[:]])
+def test_heads_and_layers_that_are_no_numbers_have_no_role_and_are_drawn(cells: tuple[object]):
+    weights = FULL.copy()
+    weights[cells] = np.nan
+    files = {FILE: run_of({"encoder": FULL, "cross": weights})}
+    for page in ("app.py", "pages/cross_attention.py"):
+        at = run(page, files, model=FILE, sort="role")
+        assert not at.error
+        assert feeds(at)
+
+
+def test_changes_are_refused_since_nothing_can_be_computed():
+    at = run("app.py", {FILE: run_of(FULL)}, model=FILE, changes="ablate_encoder_1_1")
+    (error,) = at.error
+    assert plain("Weights in a file stay as they are") in error.value
+    assert not feeds(at)
+
+
+def test_what_is_said_of_two_texts_is_not_said_of_a_translation(three: ArrayRun):
+    at = run("pages/cross_attention.py", {FILE: three}, model=FILE)
+    assert "Here the queries come from one sequence" in words(at)
+    assert "translation" not in words(at).partition("What to notice")[2].partition("\n")[0]
+    assert "predicts" not in words(at)
+
+
 @pytest.fixture(scope="module")
 def three() -> ArrayRun:
     """A run of three kinds."""
@@ -123,9 +151,6 @@ def three() -> ArrayRun:
         },
         {"encoder": ["▁the", "▁old", "▁house", "</s>"], "decoder": ["<pad>", "▁das", "▁alte"]},
     )
-
-
-FILE = "imported: three.npz (000000)"
 
 
 @pytest.mark.parametrize(
