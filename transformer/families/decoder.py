@@ -166,7 +166,11 @@ def neighbours(rows: Tensor, width: int, rotated: int) -> Tensor:
     pairs."""
     import torch
 
-    heads = rows.reshape(-1, width, *rows.shape[1:])
-    first, second = heads[:, :rotated].chunk(2, dim=1)
-    pairs = torch.stack([first, second], dim=2).flatten(1, 2)
-    return torch.cat([pairs, heads[:, rotated:]], dim=1).reshape(rows.shape)
+    numbers = torch.arange(len(rows)).reshape(-1, width)
+    first, second = numbers[:, :rotated].chunk(2, dim=1)
+    pairs = torch.stack([first, second], dim=2).flatten(1)
+    order = torch.cat([pairs, numbers[:, rotated:]], dim=1).flatten().numpy()
+    # by NumPy and as the rows lie: PyTorch's threads wait for one another on a busy machine
+    if rows.dim() == 2 and rows.t().is_contiguous():
+        return torch.from_numpy(rows.t().numpy().take(order, axis=1)).t()
+    return torch.from_numpy(rows.numpy().take(order, axis=0))
