@@ -150,7 +150,7 @@ def _joined(matrices: list[Tensor]) -> Tensor:
     turned = [matrix.t() for matrix in matrices]
     if turned[0].dtype != torch.float32 or turned[0].device.type != "cpu":
         return torch.cat(turned, dim=1).contiguous().t()
-    joined = pages.empty(n_inputs, n_outputs)
+    joined = torch.empty(n_inputs, n_outputs)  # no mapping: where the matrices before it lay
     np.concatenate([matrix.numpy() for matrix in turned], axis=1, out=joined.numpy())
     return joined.t()
 
