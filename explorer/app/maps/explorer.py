@@ -279,7 +279,8 @@ def explorer(scene: Scene) -> None:
     }
     feeds |= scene.extra(now, looks)
     proved = scene.opened.translation.is_audited
-    with st.container(key="feeders"):
+    feeders = st.container(key="feeders")
+    with feeders:
         choices = session.visit().silent  # an open question gets no feed that answers it
         if choices is not None:
             feeds = {name: silenced(feed, choices) for name, feed in feeds.items()}
@@ -288,7 +289,7 @@ def explorer(scene: Scene) -> None:
             _FEEDER(key=f"feed.{layout.view}.{name}", data=[data])
     if not proved:  # the browser draws what it has, while the audit is made
         proof = _proof(scene, looks, feeds)
-        with st.container(key="proof"):
+        with feeders:
             data = {"view": layout.view, "name": "proof", **proof}
             _FEEDER(key=f"feed.{layout.view}.proof", data=[data])
 
