@@ -78,15 +78,15 @@ PROVED = """({ script, order }) => import(script).then(({ Inbox }) => {
   const checking = { text: "… checking" };
   const feeds = {
     cross: { name: "cross", trace: "now", badge: checking, caption: "a head" },
-    wall: { name: "wall", trace: "now", caption: "tiles · … checking" },
+    wall: { name: "wall", trace: "now", badge: checking, caption: "tiles" },
     old: { name: "old", trace: "before", badge: checking, caption: "" },
-    proof: { name: "proof", draw: "proof", trace: "now", badges: { cross: { text: "✓ verified" }, old: { text: "✗" } },
-             captions: { wall: "tiles · ✓ verified" } },
+    proof: { name: "proof", draw: "proof", trace: "now",
+             badges: { cross: { text: "✓ verified" }, wall: { text: "✓ all" }, old: { text: "✗" } } },
   };
   for (const name of order) inbox.receive(feeds[name]);
   const same = ["cross", "wall", "old"].every((name) => inbox.feeds[name] === feeds[name]);
   const { cross, wall, old } = inbox.feeds;
-  return [cross.badge.text, wall.caption, old.badge.text, same, told.filter((each) => each !== "draw")];
+  return [cross.badge.text, wall.badge.text, old.badge.text, same, told.filter((each) => each !== "draw")];
 })"""
 
 
@@ -103,7 +103,7 @@ def test_a_proof_reaches_the_figures_of_its_run_in_any_order_and_draws_none_agai
 ) -> None:
     given = {"script": f"/{VIEW}/inbox.js", "order": order}
     cross, wall, old, same, told = scripts_alone.evaluate(PROVED, given)
-    assert (cross, wall, old) == ("✓ verified", "tiles · ✓ verified", "… checking")
+    assert (cross, wall, old) == ("✓ verified", "✓ all", "… checking")
     assert same
     assert told == [reworded]
 

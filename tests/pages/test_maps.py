@@ -280,17 +280,18 @@ def test_the_picture_of_a_new_run_does_not_wait_for_its_proof() -> None:
     for name, badge in proof["badges"].items():
         assert first[name]["badge"] == captions.CHECKING
         assert badge["text"] == "✓ verified"
-    assert list(proof["captions"]) == []
     later = sent(run(text="two three four", cross="1.1"))  # of a run that is proved
     assert "proof" not in later
     assert later["cross"]["badge"]["text"] == "✓ verified"
 
 
-def test_the_caption_of_all_heads_says_that_they_are_proved_once_they_are() -> None:
+def test_the_badge_of_all_heads_says_that_they_are_proved_once_they_are() -> None:
+    # the words of a badge may stand in a text: only the badge waits
     first = sent(run(PAGES["cross"], text="three four five"))
-    assert "… checking" in first["overview"]["caption"]
-    proved = first["overview"]["caption"].replace("… checking", "✓ from a verified trace")
-    assert first["proof"]["captions"] == {"overview": proved}
+    assert first["overview"]["badge"] == captions.CHECKING
+    assert "checking" not in first["overview"]["caption"]
+    assert first["proof"]["badges"]["overview"]["text"] == "✓ from a verified trace"
+    assert {*first["proof"]} == {"view", "name", "draw", "trace", "badges"}
 
 
 def test_a_run_that_is_not_what_was_recorded_is_found_out_after_its_picture(

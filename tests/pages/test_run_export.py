@@ -91,6 +91,17 @@ def test_the_row_that_stands_for_several_is_exported_and_said(
     assert "sum of 3 rows: “" in caption(figure)
 
 
+def test_all_heads_bear_their_proof_in_the_file_even_of_a_run_that_was_just_made():
+    at = opened(KINDS["cross"], text="four five two")
+    choice = next(each for each in at.get("button_group") if each.label == "Figure")
+    choice.set_value("overview").run()
+    (figure,) = figures(at)
+    of_all = caption(figure)
+    assert of_all.startswith("All heads")
+    assert of_all.count("✓ from a verified trace") == 1
+    assert "checking" not in of_all
+
+
 @pytest.mark.parametrize("show", ["lines", "strongest"])
 def test_the_figure_is_chosen_where_there_are_several(show: str):
     at = opened(step="2")

@@ -140,8 +140,6 @@ def feeds(at: AppTest) -> dict[str, dict[str, object]]:
     proof = told.pop("proof", {})
     for name, badge in proof.get("badges", {}).items():
         told[name]["badge"] = badge
-    for name, caption in proof.get("captions", {}).items():
-        told[name]["caption"] = caption
     return told
 
 

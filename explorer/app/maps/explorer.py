@@ -17,11 +17,11 @@ from explorer.app.address.kinds import Moves
 from explorer.app.address.page_values import FOLLOWING, Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
-from explorer.app.maps.looking import HeadSelection, Looks, looks_of, verdict
+from explorer.app.maps.looking import HeadSelection, Looks, badge_of_all, looks_of
 from explorer.app.server import models, runs
 from explorer.app.server.view import View
 from explorer.app.shell import changed
-from explorer.figures.base import captions, labels
+from explorer.figures.base import labels
 from explorer.figures.base.bars import shown_candidates
 from explorer.figures.base.captions import Badge
 from explorer.lenses.words.reading import Reading, read_view
@@ -300,16 +300,12 @@ def _proof(scene: Scene, looks: Looks, feeds: Mapping[str, Feed]) -> ProofFeed:
     kind, look = next(iter(looks.items()))
     opened.translation.audit((AttentionKind(kind), look.head[0]))
     badges = dict[str, Badge]()
-    texts = dict[str, str]()
-    waiting = captions.CHECKING["text"]
     for name, feed in feeds.items():
-        kind = str(feed.get("kind", feed.get("picks", "")))
-        if feed.get("badge") == captions.CHECKING:
-            badges[name] = badge_of(looks[kind].read())
-        caption = str(feed.get("caption", ""))
-        if waiting in caption:
-            texts[name] = caption.replace(waiting, verdict(opened, kind))
-    return {"draw": "proof", "trace": opened.key, "badges": badges, "captions": texts}
+        if feed["draw"] == "tiles" or feed["draw"] == "wall":
+            badges[name] = badge_of_all(opened, feed["picks"])
+        elif feed["draw"] == "map" or feed["draw"] == "lines" or feed["draw"] == "strongest":
+            badges[name] = badge_of(looks[feed["kind"]].read())
+    return {"draw": "proof", "trace": opened.key, "badges": badges}
 
 
 @part()

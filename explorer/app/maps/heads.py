@@ -15,7 +15,7 @@ from explorer.app.address.state import ORDERS
 from explorer.app.controls import Picture, formula, pickers, say, seen
 from explorer.app.maps import display, wall
 from explorer.app.maps.explorer import Scene, explorer, strips_only
-from explorer.app.maps.looking import HeadSelection, Looks, audited, verdict
+from explorer.app.maps.looking import HeadSelection, Looks, audited, badge_of_all
 from explorer.app.maps.run_export import caption_of, run_export
 from explorer.app.server import per_run
 from explorer.app.server.view import View
@@ -300,7 +300,6 @@ def tiles_feed(look: HeadSelection, now: State) -> TilesFeed:
     if coloured is not None:
         legend = {"title": _LABELS[now.color or ""], "marks": coloured.legend}
         parts.append(f"strip under a tile: {statistic_name(now.color)}")
-    parts.append(verdict(opened, kind))
     parts.append("click a tile to open it")
     figure = overview_spec(
         tiles, kind, selected=look.head, notes=notes, order=ordered, measure=coloured
@@ -312,6 +311,7 @@ def tiles_feed(look: HeadSelection, now: State) -> TilesFeed:
         size=(layers, heads),
         head=look.head,
         caption=" · ".join(parts),
+        badge=badge_of_all(opened, kind),
         legend=legend,
     )
 

@@ -17,7 +17,7 @@ from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
 from explorer.figures import Tile
 from explorer.figures.base import captions
-from explorer.figures.base.captions import QUANTITIES
+from explorer.figures.base.captions import QUANTITIES, Badge
 from explorer.figures.maps.overview import LARGEST_TILE
 from explorer.lenses.words.reading import (
     Reading,
@@ -162,11 +162,11 @@ def _tiles(
     ]
 
 
-def verdict(opened: View, kind: str) -> str:
-    """What the badge says of all heads of a kind; that it is being checked before it is known."""
+def badge_of_all(opened: View, kind: str) -> Badge:
+    """The badge of all heads of a kind; that they are being checked, before it is known."""
     if not opened.translation.is_audited:
-        return captions.CHECKING["text"]
-    return captions.badge(audited(opened, kind), derived=True)["text"]
+        return captions.CHECKING
+    return captions.badge(audited(opened, kind), derived=True)
 
 
 @remembered(64)

@@ -19,7 +19,7 @@ from explorer.app.controls import Picture, part
 from explorer.app.controls.export import file_name, offer, popover
 from explorer.app.maps.explorer import Scene
 from explorer.app.maps.living import living_page, living_pages
-from explorer.app.maps.looking import HeadSelection, Looks, looks_of
+from explorer.app.maps.looking import HeadSelection, Looks, audited, looks_of
 from explorer.app.server import examples, models, runs
 from explorer.app.server.source import Source
 from explorer.app.server.view import View
@@ -156,7 +156,10 @@ def _bar(look: HeadSelection, feed: Mapping[str, Any]) -> Picture:
         return go.Figure(data, spec["layout"]).update_layout(frame.get("layout", {}))
 
     model = captions.model_name(run.model, run.config.placement)
-    return Picture(drawn, " · ".join((feed["title"], feed["caption"], _position(look), model)))
+    caption = " · ".join((feed["title"], feed["caption"], _position(look), model))
+    if feed["draw"] == "tiles":
+        return Picture(drawn, caption, audited(look.opened, feed["picks"]), derived=True)
+    return Picture(drawn, caption)
 
 
 def _does_in_a_browser(source: Source) -> str:

@@ -13,7 +13,7 @@ import streamlit as st
 from explorer.app.address import State, session
 from explorer.app.address.page_values import WALL_ORDERS, Maps
 from explorer.app.controls import pickers
-from explorer.app.maps.looking import HeadSelection, verdict
+from explorer.app.maps.looking import HeadSelection, badge_of_all
 from explorer.app.server import per_run
 from explorer.app.server.stores import remembered
 from explorer.app.server.view import View
@@ -71,10 +71,10 @@ def feeds(look: HeadSelection, now: State) -> dict[str, Feed]:
     tile = tiles[0][0]
     if tile.rows * tile.columns > 1:
         parts.append(f"each cell is the maximum over {tile.rows}×{tile.columns} cells")
-    parts.append(verdict(opened, look.kind))
     caption = " · ".join(parts)
+    badge = badge_of_all(opened, look.kind)
     return {
-        WALL: wall_feed(opened.key, look.kind, tiles, caption=caption),
+        WALL: wall_feed(opened.key, look.kind, tiles, caption=caption, badge=badge),
         "ranking": ranking(look, now),
     }
 

@@ -193,7 +193,6 @@ class AttentionMaps:
         figure = overview_spec(tiles, kind, self.opens, notes)
         figure["data"][0]["z"] = None
         n_layers, n_heads = self._size
-        badge = captions.badge(self.audit, derived=True)
         opens = "click a tile to open it"
         if "whole" in self.values:
             names = ", ".join(labels.head_name(*head) for head in self.whole)
@@ -205,10 +204,10 @@ class AttentionMaps:
             "figure": to_json(figure),
             "most": LARGEST_TILE,
             "alt": f"Tiles of {n_layers * n_heads} heads; each can be chosen above its map",
-            "caption": (
-                "each tile is a head: queries down, keys across, "
-                f"{colour_note('linear')} · {_pooled(tiles[0][0])}{badge['text']} · {opens}"
-            ),
+            "shows": f"each tile is a head: queries down, keys across, {colour_note('linear')}",
+            "pooled": _pooled(tiles[0][0]),
+            "badge": captions.badge(self.audit, derived=True),
+            "opens": opens,
         }
 
 
@@ -221,4 +220,4 @@ def _pooled(tile: Tile) -> str:
     """How many cells of a map are one of a tile, if it is more than one."""
     if tile.rows * tile.columns == 1:
         return ""
-    return f"each cell is the maximum over {tile.rows}×{tile.columns} cells · "
+    return f"each cell is the maximum over {tile.rows}×{tile.columns} cells"

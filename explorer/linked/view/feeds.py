@@ -370,6 +370,7 @@ def overview_feed(
     head: Head,
     *,
     caption: str,
+    badge: Badge,
     legend: Legend | None = None,
 ) -> TilesFeed:
     """The grid of all heads of a kind, with tiles that can be clicked."""
@@ -384,6 +385,7 @@ def overview_feed(
         "title": title,
         "about": "",
         "caption": caption,
+        "badge": badge,
         "alt": (
             f"{captions.KIND_NAMES[kind]}. {title}, as tiles; {labels.head_phrase(*head)} is "
             "chosen. Click a tile to open its head, or choose one above."
@@ -393,7 +395,9 @@ def overview_feed(
     }
 
 
-def wall_feed(trace: str, kind: str, tiles: Sequence[Sequence[Tile]], *, caption: str) -> WallFeed:
+def wall_feed(
+    trace: str, kind: str, tiles: Sequence[Sequence[Tile]], *, caption: str, badge: Badge
+) -> WallFeed:
     """The pictures of all heads of a kind, one byte a cell."""
     size = len(tiles), len(tiles[0])
     title = f"All {size[0] * size[1]} heads, {labels.counted(size[0], 'layer')} of {size[1]}"
@@ -408,6 +412,7 @@ def wall_feed(trace: str, kind: str, tiles: Sequence[Sequence[Tile]], *, caption
         "title": title,
         "about": "",
         "caption": caption,
+        "badge": badge,
         "alt": f"{captions.KIND_NAMES[kind]}. {title}, as tiles. Click a tile to open its head.",
     }
 

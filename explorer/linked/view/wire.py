@@ -64,7 +64,13 @@ class _Figure(_Feed):
     alts: NotRequired[Sequence[str]]  # the same for each place of the cursor
 
 
-class HeadFeed(_Figure):
+class _Proved(_Figure):
+    """What every picture has that an audit stands behind."""
+
+    badge: Badge
+
+
+class HeadFeed(_Proved):
     """What every way of drawing a head has: its axes, and all its texts."""
 
     kind: str
@@ -73,7 +79,6 @@ class HeadFeed(_Figure):
     columns: str
     spans: Spans
     names: Names
-    badge: Badge
     sentences: Sequence[Sequence[str]]  # of every row, plain and emphasised parts
     absent: str  # the sentence of a row that is not drawn
     notes: Mapping[int, str]  # by row
@@ -168,7 +173,6 @@ class ProofFeed(_Feed):
 
     draw: Literal["proof"]
     badges: Mapping[str, Badge]
-    captions: Mapping[str, str]
 
 
 class RaceFeed(_Figure):
@@ -185,7 +189,7 @@ class RaceFeed(_Figure):
     tried: list[list[int]]
 
 
-class TilesFeed(_Figure):
+class TilesFeed(_Proved):
     """The grid of all heads of a kind."""
 
     draw: Literal["tiles"]
@@ -196,7 +200,7 @@ class TilesFeed(_Figure):
     legend: Legend | None
 
 
-class WallFeed(_Figure):
+class WallFeed(_Proved):
     """All heads of a kind as pictures; how they stand is said by the ranking."""
 
     draw: Literal["wall"]

@@ -1,6 +1,12 @@
 // What Python sends the linked view. Written by `python -m explorer.linked.living.declare` from
 // explorer/linked/view/wire.py: change that file, not this one.
 
+export interface Badge {
+  passed: boolean;
+  text: string;
+  title: string;
+}
+
 export interface Spans {
   rows: [number, number][];
   columns: [number, number][];
@@ -9,12 +15,6 @@ export interface Spans {
 export interface Names {
   rows: string[];
   columns: string[];
-}
-
-export interface Badge {
-  passed: boolean;
-  text: string;
-  title: string;
 }
 
 export interface Legend {
@@ -47,13 +47,13 @@ export interface MapFeed {
   caption: string;
   alt: string;
   alts?: string[];
+  badge: Badge;
   kind: string;
   hue: string;
   rows: string;
   columns: string;
   spans: Spans;
   names: Names;
-  badge: Badge;
   sentences: string[][];
   absent: string;
   notes: Record<number, string>;
@@ -92,13 +92,13 @@ export interface LinesFeed {
   caption: string;
   alt: string;
   alts?: string[];
+  badge: Badge;
   kind: string;
   hue: string;
   rows: string;
   columns: string;
   spans: Spans;
   names: Names;
-  badge: Badge;
   sentences: string[][];
   absent: string;
   notes: Record<number, string>;
@@ -124,13 +124,13 @@ export interface StrongestFeed {
   caption: string;
   alt: string;
   alts?: string[];
+  badge: Badge;
   kind: string;
   hue: string;
   rows: string;
   columns: string;
   spans: Spans;
   names: Names;
-  badge: Badge;
   sentences: string[][];
   absent: string;
   notes: Record<number, string>;
@@ -210,6 +210,7 @@ export interface TilesFeed {
   caption: string;
   alt: string;
   alts?: string[];
+  badge: Badge;
   draw: "tiles";
   figure: string;
   picks: string;
@@ -226,6 +227,7 @@ export interface WallFeed {
   caption: string;
   alt: string;
   alts?: string[];
+  badge: Badge;
   draw: "wall";
   picks: string;
   hue: string;
@@ -319,7 +321,6 @@ export interface ProofFeed {
   silent?: boolean;
   draw: "proof";
   badges: Record<string, Badge>;
-  captions: Record<string, string>;
 }
 
 export type Feed =

@@ -39,12 +39,8 @@ export class Inbox {
     const { proof } = this;
     if (!proof) return [];
     const waiting = Object.values(this.feeds).filter((feed) => feed.trace === proof.trace);
-    const names = waiting.map((feed) => feed.name).filter((name) => proof.badges[name] || proof.captions[name]);
-    for (const name of names) {
-      const { [name]: badge } = proof.badges;
-      const { [name]: caption } = proof.captions;
-      Object.assign(this.feeds[name], badge && { badge }, caption && { caption });
-    }
+    const names = waiting.map((feed) => feed.name).filter((name) => proof.badges[name]);
+    for (const name of names) Object.assign(this.feeds[name], { badge: proof.badges[name] });
     return names;
   }
 

@@ -71,11 +71,9 @@ export class BrowserRun {
     const { high, wide } = pooled(new Uint8Array(shape[0] * shape[1]), shape, tiles.most);
     const figure = JSON.stringify(regrid(JSON.parse(tiles.figure), size, [high, wide]));
     const each = [shape[0] / high, shape[1] / wide].map(Math.ceil);
-    const joined = each[0] * each[1] > 1 ? `each cell is the maximum over ${each.join("×")} cells · ` : "";
-    const parts = tiles.caption.split(" · ");
-    const caption = `${parts[0]} · ${joined}${this.badge.text} · ${parts.at(-1)}`;
+    const joined = each[0] * each[1] > 1 ? `each cell is the maximum over ${each.join("×")} cells` : "";
     const of = { choice: shared.choice, names: this.names(name) };
-    return { size, shape, shared: of, tiles: { ...tiles, figure, caption } };
+    return { size, shape, shared: of, tiles: { ...tiles, figure, pooled: joined, badge: this.badge } };
   }
 
   names(name) {

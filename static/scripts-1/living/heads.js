@@ -25,7 +25,8 @@ export function pooled(levels, [rows, columns], most) {
 export class Heads {
   constructor(run, name, choose) {
     Object.assign(this, { run, name, feed: run.kinds[name].tiles });
-    const { title, alt, caption, hue } = this.feed;
+    const { title, alt, shows, pooled: joined, badge, opens, hue } = this.feed;
+    const caption = [shows, joined, badge.text, opens].filter(Boolean).join(" · ");
     this.node = element("div", "lv-plot", undefined, { role: "img", "aria-label": `${title}. ${alt}` });
     this.numbers = new Numbers(run, name);
     const parts = [element("div", "lv-title", title), this.node, element("figcaption", "lv-caption", caption)];

@@ -194,7 +194,7 @@ def test_a_longer_one_has_tiles_of_all_heads_and_the_chosen_ones_whole(translato
         for at, weights in zip(whole[kind], made.weights(kind), strict=True):
             assert np.abs(weights / 1000 - run.weights(kind, *at)).max() < 0.0025
     assert made.run["kinds"]["encoder"]["shared"]["choice"]["only"] == whole["encoder"]
-    assert "whole in this file: L1 H1, L2 H2;" in made.run["kinds"]["encoder"]["tiles"]["caption"]
+    assert "whole in this file: L1 H1, L2 H2;" in made.run["kinds"]["encoder"]["tiles"]["opens"]
 
 
 def test_a_head_that_a_run_has_not_and_a_run_that_no_page_can_hold_are_refused(

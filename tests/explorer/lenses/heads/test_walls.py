@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from random_models import random_language_model
 
+from explorer.figures.base.captions import CHECKING
 from explorer.figures.maps.heatmap import levels, pool
 from explorer.figures.maps.overview import Tile
 from explorer.lenses.heads import walls
@@ -105,7 +106,7 @@ def test_a_wall_of_24_by_16_heads_at_1024_tokens_is_small(tokenizer: Tokenizer):
         for layer in range(24)
     ]
     assert {tile.values.shape for row in tiles for tile in row} <= {(24, 24), (23, 23)}
-    pictures = len(json.dumps(wall_feed("trace", "decoder", tiles, caption="")))
+    pictures = len(json.dumps(wall_feed("trace", "decoder", tiles, caption="", badge=CHECKING)))
     row = walls.weights_of_cell(run, "decoder", 900, 7)
     texts = [[f"{weight:.2f}" for weight in line] for line in row]
     notes = [["head 16 of layer 24 · previous token · 0.00"] * 16] * 24
