@@ -108,7 +108,7 @@ def _weights(file: OpenFile) -> None:
     ]
     st.caption(plain(" · ".join(sizes)))
     verdict = badge(run.audit())
-    room = f"{models.nbytes(run) / 2**20:.1f} MiB in memory"
+    room = f"{run.nbytes / 2**20:.1f} MiB in memory"
     st.markdown(plain(f"{verdict['text']} · {room}"), help=plain(str(verdict["title"])))
     for note in run.audit().remarks:
         st.caption(plain(note))

@@ -309,6 +309,16 @@ class ModelConfig(Checked):
         return 0
 
     @property
+    def source_starts(self) -> bool:
+        """Whether a source stands between ``bos_id`` and ``eos_id``; else it only ends."""
+        return False
+
+    @property
+    def n_separators(self) -> int:
+        """How many ends stand after the first text of a pair."""
+        return 1
+
+    @property
     def linear_output(self) -> bool:
         """Whether logits are a linear map of the last layer's output."""
         return True
@@ -597,6 +607,11 @@ class EncoderConfig(ModelConfig):
         super().__post_init__()
         if self.mask_id is not None:
             whole(0, self.vocab_size - 1).check("mask_id", self.mask_id)
+
+    @property
+    def source_starts(self) -> bool:
+        """It does: BERT's [CLS]."""
+        return True
 
     @property
     def task(self) -> str:

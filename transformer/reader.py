@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from transformer import interventions as do
-from transformer.config import EncoderConfig, ModelConfig, Side
+from transformer.config import ModelConfig, Side
 from transformer.decoding import FREE, AnyModel, SearchRules
 from transformer.interventions import InterventionError
 from transformer.model import EncoderDecoder, LanguageModel
@@ -136,13 +136,12 @@ class Reader:
 
     def _framed(self, tokens: Iterable[tuple[int, T]], first: T, last: T) -> Iterator[T]:
         """What stands for each token of a source, given with its id, and for those around it."""
-        encoder = self.config if isinstance(self.config, EncoderConfig) else None
-        if encoder is not None:
+        if self.config.source_starts:
             yield first
         for number, token in tokens:
             yield token
-            if encoder is not None and number == encoder.eos_id:
-                yield from [token] * (encoder.n_separators - 1)
+            if number == self.config.eos_id:
+                yield from [token] * (self.config.n_separators - 1)
         yield last
 
     def _special_named(self, cut: TokenizedText) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Sublayer
 from transformer.interventions import Intervention
@@ -26,6 +26,10 @@ if TYPE_CHECKING:  # a run is also read from a file, without PyTorch
 
     from transformer.beam import SearchTree
     from transformer.trace import AttentionTrace, ResidualTrace
+
+
+Holding = Literal["trace", "maps"]
+"""All that attention consumed and produced, or the maps that are made of it."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,16 @@ class Translation:
     # id of what the decoder read first: the start token, or a text's own first token; None if a
     # file with the run does not say it
     start_id: int | None = None
+
+    @property
+    def holds(self) -> Holding:
+        """What of its attention it holds, which decides what is saved of it."""
+        return "trace"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what it holds of its attention."""
+        return 0 if self.attention is None else self.attention.nbytes
 
     @property
     def surprisals(self) -> tuple[float, ...]:

@@ -214,6 +214,16 @@ class Translator(Reader):
         assert isinstance(run, Translation)
         return run
 
+    def again(self, run: Translation, **options: Unpack[Looking]) -> Translation:
+        """The tokens of a run once more, by this model: its source, and its output in one pass,
+        without what was changed in the run.
+
+        Raises as ``force``.
+        """
+        if not run.steps:
+            return self.translate(run.source_text, **options)
+        return self.force(run.source_text, self.whole(run.target_ids, run.start_id), **options)
+
     def translate_text(self, text: str, **options: Unpack[Options]) -> TranslatedText:
         """Translates a text sentence by sentence; options and errors as in ``translate``."""
         return TranslatedText.of(self.translate(part, **options) for part in self.sentences(text))

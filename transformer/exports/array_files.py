@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from transformer.exports.array_run import ArrayRun, run_of
 from transformer.exports.arrays import OUTPUTS, Numbers, Tokens, WeightsError, texts_of
 from transformer.exports.record import TraceFileError
+from transformer.run import Translation
 from transformer.storage.packed import MOST_ARRAYS, npy_header
 
 MOST_BYTES = 256 * 2**20
@@ -107,13 +108,12 @@ def _texts(
     return sides
 
 
-def save_arrays(run: ArrayRun, path: Path | io.BytesIO) -> None:
-    """Writes a run of weights as an NPZ file that ``load_arrays`` opens again."""
+def save_arrays(run: Translation, path: Path | io.BytesIO) -> None:
+    """Writes the weights of a run as an NPZ file that ``load_arrays`` opens again."""
     arrays: dict[str, NDArray[np.generic]] = {"name": np.array(run.model)}
-    for weights in run.arrays.values():
-        n_layers, n_heads, *_ = weights.shape
-        arrays[weights.title or f"{weights.kind}_attentions"] = np.array(
-            [[weights.weights(layer, head) for head in range(n_heads)] for layer in range(n_layers)]
+    for kind, site in run.config.sites.items():
+        arrays[site.title or f"{kind}_attentions"] = np.array(
+            [run.layer_weights(kind, layer) for layer in range(site.n_layers)]
         )
     for side in run.config.stacks:
         arrays[f"{side}_tokens"] = np.array(run.tokens(side), str)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from transformer.config import AttentionKind, Side
 from transformer.families.pieces import byte_name
 from transformer.text.typed import without_surrogates
-from transformer.text.words import SPACE, Special, is_punctuation
+from transformer.text.words import BYTE_PIECE, SPACE, Special, is_punctuation
 from transformer.view import Array, BoolArray
 
 if TYPE_CHECKING:
@@ -528,12 +528,13 @@ def _text(token: object) -> str:
 def pieces_of(tokens: Sequence[str]) -> tuple[str, ...]:
     """Tokens as pieces that say where a word begins: a `▁` before it.
 
-    Read are the marks of sentencepiece (`▁house`), of byte-level vocabularies (`Ġhouse`) and of
-    WordPiece (`##s` goes on with a word); where there is none, every token is a word.
+    Read are the marks of sentencepiece (`▁house`, and `<0xE2>` for a byte), of byte-level
+    vocabularies (`Ġhouse`) and of WordPiece (`##s` goes on with a word); where there is none,
+    every token is a word.
     """
     plain = [str(token) for token in tokens if not _is_mark(token)]
     read: Callable[[str], str] = _begun
-    if any(SPACE in text for text in plain):
+    if any(SPACE in text or BYTE_PIECE.fullmatch(text) for text in plain):
         read = str
     elif any(text.startswith(("Ġ", "Ċ")) for text in plain):
         read = byte_name

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from transformer.config import AttentionKind, Place
 from transformer.exports.record import run_from_dict, run_to_dict
-from transformer.run import Translation
+from transformer.run import Holding, Translation
 from transformer.storage.description import Digests, model_digests
 from transformer.storage.packed import read_packed, write_packed
 from transformer.view import Array, AuditReport, BoolArray, Check, HeadMap, Window, sealed
@@ -28,6 +28,11 @@ SavedCheck = tuple[str, float, float]
 @dataclass(frozen=True, eq=False, repr=False)
 class RunOfMaps(Translation):
     """A run whose maps are known, while its trace is not: ``attention`` is None."""
+
+    @property
+    def holds(self) -> Holding:
+        """The maps alone."""
+        return "maps"
 
     @property
     def has_maps(self) -> bool:

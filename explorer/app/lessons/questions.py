@@ -500,9 +500,7 @@ def difference(at: Asking) -> Measured:
     log_probs = list[float]()
     asks += f"{'more' if len(changes_made) == 2 else 'the most'} log-probability?"
     for changes in (run.interventions, *((*run.interventions, change) for change in changes_made)):
-        forced = at.translator().force(
-            run.source_text, run.target_ids, capture=False, interventions=changes
-        )
+        forced = at.translator().again(run, capture=False, interventions=changes)
         log_probs.append(sum(forced.log_probs))
     return _most(asks, names, [log_probs[0] - log_prob for log_prob in log_probs[1:]], _nats)
 

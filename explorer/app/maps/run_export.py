@@ -34,7 +34,6 @@ from explorer.linked.living.kinds import MOST, WHOLE
 from explorer.linked.view.feeds import fades
 from explorer.linked.view.strips import positions_of
 from transformer.exports.array_files import save_arrays
-from transformer.exports.array_run import ArrayRun
 from transformer.interventions import write_text
 from transformer.run import Translation
 
@@ -237,7 +236,7 @@ def _run(opened: View, now: State) -> None:
 def trace_file(run: Translation, model: Network | None) -> bytes:
     """A run as an NPZ file: with its trace, or with the weights of which it is made."""
     file = io.BytesIO()
-    if isinstance(run, ArrayRun):
+    if run.holds == "maps":
         save_arrays(run, file)
     else:
         transformer.save_trace(run, file, model)

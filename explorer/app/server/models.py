@@ -40,13 +40,13 @@ from transformer.config import (
     ModelConfig,
 )
 from transformer.exports.array_files import is_trace, load_arrays
-from transformer.exports.array_run import YOURS, ArrayRun
+from transformer.exports.array_run import YOURS
 from transformer.exports.record import TraceFileError
 from transformer.families.registry import GGUF_SUFFIX, config_in, described, is_gguf, is_model
 from transformer.hub.files import hub_title, size
 from transformer.hub.machine import Keeper, KeptModel, kept_models
 from transformer.hub.settings import is_hosted
-from transformer.run import Translation
+from transformer.run import Holding, Translation
 from transformer.storage.description import Description
 from transformer.storage.files import PYTORCH, SAFETENSORS
 from transformer.storage.memory import needed_bytes
@@ -378,13 +378,8 @@ class Imported(OpenFile):
         return self.translation
 
 
-def nbytes(run: Translation) -> int:
-    """Bytes of the trace of a run, or of its weights."""
-    if isinstance(run, ArrayRun):
-        return run.nbytes
-    return 0 if run.attention is None else run.attention.nbytes
-
-
+_OPENED: Mapping[Holding, type[Imported | ArraysFile]] = {"trace": Imported, "maps": ArraysFile}
+"""What an open file is, by what its run holds."""
 _open = WeakValueDictionary[
     int, Translation
 ]()  # by `id`: the runs of all visits, as long as one holds them
@@ -392,9 +387,7 @@ _open = WeakValueDictionary[
 
 def opened(name: str) -> OpenFile:
     """The open file of a name; KeyError if it was closed."""
-    if isinstance(session.visit().files[name], ArrayRun):
-        return ArraysFile(name)
-    return Imported(name)
+    return _OPENED[session.visit().files[name].holds](name)
 
 
 def open_file(file_name: str, content: bytes) -> OpenFile:
@@ -414,18 +407,18 @@ def open_file(file_name: str, content: bytes) -> OpenFile:
         if arrays.model == YOURS:
             run = replace(arrays, model=title or YOURS)
     name = f"{FILE}{title or 'file'} ({digest})"
-    if nbytes(run) > LARGEST:
+    if run.nbytes > LARGEST:
         raise TraceFileError(
             f"The file takes more than {LARGEST // 2**20} MiB of memory, the limit for one visit."
         )
     files = session.visit().files
     files.pop(name, None)
-    if sum(map(nbytes, _open.values())) + nbytes(run) > TOGETHER:
+    if sum(open_run.nbytes for open_run in _open.values()) + run.nbytes > TOGETHER:
         raise TraceFileError(
             "The files that all visitors have open fill this server: come back later."
         )
     _open[id(run)] = files[name] = run
-    while len(files) > MOST_FILES or sum(map(nbytes, files.values())) > LARGEST:
+    while len(files) > MOST_FILES or sum(file.nbytes for file in files.values()) > LARGEST:
         files.pop(next(iter(files)))
     return opened(name)
 

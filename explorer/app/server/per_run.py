@@ -67,12 +67,7 @@ def copies(
 @remembered(8, bytes_of)
 def untrained(opened: View, seed: int) -> Translation:
     """The same tokens through a model of the same shape with fresh weights."""
-    run = opened.translation
-    model = opened.source.load()
-    twin = untrained_twin(model, seed)
-    if not model.config.writes:
-        return twin.fill(run.source_text)
-    return twin.force(run.source_text, model.whole(run.target_ids, run.start_id))
+    return untrained_twin(opened.source.load(), seed).again(opened.translation)
 
 
 @remembered(64)

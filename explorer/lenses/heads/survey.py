@@ -41,7 +41,8 @@ MOST, SHOWN = 8, 15
 
 @dataclass(frozen=True)
 class Line:
-    """A sentence to survey; `target` is forced, or the model translates greedily if it is None."""
+    """A sentence to survey; `target` is forced, or the model writes greedily if it is None. An
+    encoder alone reads the source."""
 
     source: str
     target: str | None = None
@@ -52,9 +53,7 @@ class Line:
         from transformer.hooks import Capture  # PyTorch is there, as the model is
 
         capture = Capture(residual=residual)
-        if not translator.config.writes:
-            return translator.fill(self.source, capture=capture)
-        if self.target is None:
+        if self.target is None or not translator.config.writes:
             return translator.translate(self.source, capture=capture)
         return translator.force(self.source, self.target, capture=capture)
 

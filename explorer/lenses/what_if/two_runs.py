@@ -189,12 +189,15 @@ def _masks_of_both(base: Translation, changed: Translation, source: Sequence[Pai
 
 def shared_predictions(base: Translation, changed: Translation) -> tuple[Both, ...]:
     """What both runs predicted, by numbers from 0: steps, or masks at aligned tokens of the source."""
-    if base.config.writes:
-        return tuple(
-            (step, step) for step in range(min(len(predicted(base)), len(predicted(changed))))
-        )
     source = align_tokens(base.source_tokens, changed.source_tokens)
-    return in_both(_masks_of_both(base, changed, source))
+    return _shared(base, changed, _masks_of_both(base, changed, source))
+
+
+def _shared(base: Translation, changed: Translation, masks: Sequence[Pair]) -> tuple[Both, ...]:
+    """The steps of both runs, of which an encoder alone has none, and the masks of both, of which
+    a run that writes has none."""
+    n_steps = min(len(base.steps), len(changed.steps))
+    return (*((step, step) for step in range(n_steps)), *in_both(masks))
 
 
 def compare_runs(base: Translation, changed: Translation) -> RunDifference:
@@ -210,14 +213,12 @@ def compare_runs(base: Translation, changed: Translation) -> RunDifference:
             "The two runs come from models of different shapes; compare runs of one model."
         )
     source = align_tokens(base.source_tokens, changed.source_tokens)
-    parting = None
-    shared = shared_predictions(base, changed)
-    if base.config.writes:
-        pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
-        parting = next((step for step, (before, after) in pairs if before != after), None)
-        target = align_tokens(base.target_tokens, changed.target_tokens)
-    else:  # what stands at one mask changes nothing of what another mask is read with
-        target = tuple(_masks_of_both(base, changed, source))
+    masks = _masks_of_both(base, changed, source)
+    target = (*align_tokens(base.target_tokens, changed.target_tokens), *masks)
+    shared = _shared(base, changed, masks)
+    # what stands at one mask changes nothing of what another mask is read with: only steps part
+    pairs = enumerate(zip_longest(base.target_ids, changed.target_ids))
+    parting = next((step for step, (before, after) in pairs if before != after), None)
     if parting is not None:
         shared = shared[: parting + 1]
     rows = [

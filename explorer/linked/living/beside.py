@@ -67,15 +67,11 @@ def _quoted(text: str) -> str:
 
 def unchanged(run: Translation, model: Translator) -> Translation:
     """A changed run without its changes: decoded in the same way if that is known, else forced."""
-    if not run.config.writes:
-        return model.fill(run.source_text)
-    if run.method != "forced":
+    if run.steps and run.method != "forced":
         repeated = _decoded(run, model, run.interventions, capture=False)
         if repeated.target_ids == run.target_ids:
             return _decoded(run, model, ())
-    if run.source_tokens:
-        return model.force(run.source_text, run.target_ids)
-    return model.force(model.whole(run.target_ids, run.start_id))
+    return model.again(run)
 
 
 def _decoded(

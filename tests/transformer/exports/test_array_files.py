@@ -15,6 +15,7 @@ from transformer.exports.array_files import FOREIGN, NOTHING, is_trace, load_arr
 from transformer.exports.array_run import run_of
 from transformer.exports.arrays import WeightsError
 from transformer.exports.record import TraceFileError
+from transformer.translator import Translator
 
 WORDS = ["[CLS]", "old", "house", "##s"]
 SOURCE = ["▁the", "▁old", "▁house"]
@@ -299,3 +300,19 @@ def test_bfloat16_counts_as_what_it_becomes(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(np, "frombuffer", None)
     with pytest.raises(TraceFileError, match="more than 0 MiB"):
         load_arrays(content)
+
+
+def test_the_maps_of_a_model_s_run_are_saved_as_weights_of_one_s_own(translator: Translator):
+    run = translator.translate("two three", max_length=3)
+    file = io.BytesIO()
+    save_arrays(run, file)
+    again = load_arrays(file.getvalue())
+    assert (run.holds, again.holds) == ("trace", "maps")
+    assert (again.source_tokens, again.decoder_input_tokens) == (
+        run.source_tokens,
+        run.decoder_input_tokens,
+    )
+    for kind, (layers, heads) in run.config.sizes.items():
+        for layer, head in np.ndindex(layers, heads):
+            expected = run.weights(kind, layer, head)
+            np.testing.assert_allclose(again.weights(kind, layer, head), expected, atol=1e-6)

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 import torch
 from forged import forged
+from masked_words import TEXT as MASKED
+from masked_words import encoder
 from random_models import random_language_model, random_recurrent
 
 from explorer.lenses.what_if.controls import untrained_twin
@@ -281,3 +283,18 @@ def test_a_language_model_is_opened_as_one_and_others_are_not(
         load_translator(tmp_path / "lm")
     with pytest.raises(CheckpointError, match="load_translator"):
         load_language_model(closed_form_models["copy"])
+
+
+def test_a_run_is_read_again_by_a_model_of_any_kind_in_one_pass(translator, generator, recurrent):
+    runs = [
+        (translator, translator.translate(TEXT, beam_size=2, max_length=4)),
+        (recurrent, recurrent.translate(TEXT, max_length=4)),
+        (generator, generator.generate(PROMPT, max_length=6)),
+        (encoder(), encoder().fill(MASKED, interventions=[do.ablate("encoder", 0, 0)])),
+    ]
+    for model, run in runs:
+        again = model.again(run, interventions=run.interventions)
+        assert (again.source_tokens, again.target_ids) == (run.source_tokens, run.target_ids)
+        assert again.log_probs == pytest.approx(run.log_probs, abs=1e-4)
+        assert {**again.fills}.keys() == {**run.fills}.keys()
+        assert model.again(run).interventions == ()
