@@ -19,6 +19,7 @@ NAMES = {
     "visitors": "load redraws soak",
     "pages": "living translating",
     "looks": "screenshots firefox",
+    "motion": "picture",
     "doubt": "doubt",
 }
 """The commands of each file."""

@@ -3,7 +3,6 @@ drive."""
 
 from __future__ import annotations
 
-import io
 import shutil
 import subprocess
 import tempfile
@@ -11,10 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from PIL import Image
-
 from benchmarks.browser import chromium, served
-from benchmarks.timing import ASSETS
 from explorer.app.address import sitemap
 
 if TYPE_CHECKING:
@@ -50,14 +46,11 @@ RIGHT, ENTER = "\ue014", "\ue007"
 
 
 def screenshots(
-    *, folder: Annotated[str, "DIR", "where every page goes, wide and on a phone"] = ""
+    folder: Annotated[str, "DIR", "where every page goes, wide and on a phone"],
 ) -> int:
-    """Takes the README's picture again; or pictures of every page, light and dark, to look at."""
+    """Takes pictures of every page, light and dark, to look at."""
     with served() as there, chromium() as browser:
-        if not folder:
-            picture = Image.open(io.BytesIO(_shot(browser, there.url, "", (1400, 900), "light")))
-            picture.convert("RGB").save(ASSETS / "screenshots" / "home.webp", quality=82, method=6)
-        for name in sitemap.PAGES if folder else ():
+        for name in sitemap.PAGES:
             for size in ((1400, 900), (390, 844)):
                 for scheme in get_args(Scheme):
                     shot = _shot(browser, there.url, name.removeprefix(sitemap.HOME), size, scheme)

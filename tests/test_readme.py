@@ -49,7 +49,9 @@ def test_the_readme_counts_the_lines_of_the_paper_s_model() -> None:
 
 def test_every_file_that_the_texts_link_to_is_there() -> None:
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")):
-        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
+        text = path.read_text()
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+        for link in (*links, *re.findall(r'(?:src|srcset)="(?!https?:)([^"]+)"', text)):
             assert (path.parent / link).exists(), (path, link)
 
 
