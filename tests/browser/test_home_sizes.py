@@ -185,3 +185,21 @@ def test_lines_of_changes_lie_over_nothing_and_one_line_moves_nothing(visitor: V
     several, moved = drawn(*heads)
     assert (nothing, same) == (None, before)
     assert one[1] <= before[0] < several[1] <= moved[0]
+
+
+def test_a_window_that_is_made_narrow_has_its_maps_one_below_the_other(visitor: Visitor) -> None:
+    """From every layout of a wide window, of which nothing may stay."""
+    visitor.open(**case_link("copy"))
+    edges = "[...document.querySelectorAll('.lv-cell')].map((e) => e.getBoundingClientRect().left)"
+    over = "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.stMain'))"
+    for width, height, layout in ((1920, 1080, "lv-over"), (920, 1000, "lv-square")):
+        for size in ((width, height), (800, 600)):
+            visitor.page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+            visitor.until(
+                "size => document.querySelector('.lv').dataset.fitted === size",
+                "x".join(map(str, size)),
+            )
+            if size == (width, height):
+                assert visitor.page.locator(f".lv-grid.{layout}").count() == 1
+        assert len(set(visitor.read(edges))) == 1
+        assert visitor.read(over) <= 0

@@ -62,9 +62,15 @@ export class Stage {
     grid.classList.toggle("lv-wide", !NARROW.matches && !halved);
     grid.classList.toggle("lv-halved", halved);
     if (halved) this.halve(width, cells, spec.focus);
-    else if (NARROW.matches) this.rooms = everywhere(cells, [width, 1.25 * width]);
+    else if (NARROW.matches) this.stack(width, cells);
     else if (cells.wall) this.alone(width, cells, spec.focus);
     else this.spread(width, cells, spec.focus);
+  }
+
+  // One below the other, each as wide as the page.
+  stack(width, cells) {
+    this.rooms = everywhere(cells, [width, 1.25 * width]);
+    this.lay(null, {});
   }
 
   // The only map that a model has: beside it the next token, and under that all heads, in what is left of the window.
@@ -82,6 +88,7 @@ export class Stage {
     this.lay("alone", { "--gap": gap, "--main": main });
   }
 
+  // Names the layout of a wide page in the grid; null if it has none of them.
   lay(layout, sizes) {
     for (const each of LAYOUTS) this.view.grid.classList.toggle(`lv-${each}`, each === layout);
     place(this.view.grid, sizes);
@@ -92,6 +99,7 @@ export class Stage {
     const half = (width - SIZES.gap) / 2;
     const high = Math.max(0.6 * innerHeight, LEAST); // the same in both, whatever stands over them
     this.rooms = { ...everywhere(cells, [half, 1.25 * half]), [focus]: [width, high], next: [width, null] };
+    this.lay(null, {});
   }
 
   spread(width, cells, focus) {
