@@ -22,6 +22,7 @@ with for_pytorch("heads"):
     from explorer.app.shell.fitting import fit_heads
     from explorer.app.shell.model_picker import pick_model
     from explorer.figures.base import labels
+    from explorer.figures.base.tasks import WORDS
     from explorer.lenses.heads.survey import (
         BOUNDS,
         MOST_SENTENCES,
@@ -34,14 +35,8 @@ with for_pytorch("heads"):
     from transformer.text.pairs import DataError
 
 _TICK = 0.5
-_FORM = (
-    f"Plain text, one sentence per line, or sentence, tab, translation; at most {MOST_SENTENCES} "
-    f"lines of {MOST_TOKENS} tokens"
-)
-_OWN = (
-    "A given translation is forced; without one, the model translates greedily. The app keeps the "
-    "file for this visit only; it is not part of the link."
-)
+_FORM = "Plain text; each line is {}; at most {} lines of {} tokens"
+_KEPT = "The app keeps the file for this visit only; it is not part of the link."
 
 
 def show() -> None:
@@ -66,7 +61,7 @@ def show() -> None:
         menu.finding(f"{source.name}/importance")
     frame.show_notices(now)
     if _wanted(run) and stays(run):
-        part(run_every=_TICK)(_reading)(run)
+        part(run_every=_TICK)(_reading)(source, run)
     else:
         part()(_body)(source, run)
 
@@ -79,10 +74,12 @@ def _kind(has: Iterable[str]) -> AttentionKind:
 
 
 def _own_file(source: Source) -> None:
+    words = WORDS[source.task]
+
     def take(file: UploadedFile | None) -> None:
         try:
             if file is not None:
-                read = partial(read_sentences, translator=source.load())
+                read = partial(read_sentences, translator=source.load(), form=words.line)
                 session.keep_sentences(
                     file.name, read_upload(file.name, file.getvalue(), read, BOUNDS)
                 )
@@ -95,8 +92,9 @@ def _own_file(source: Source) -> None:
     )
     with st.popover(plain(label), type="tertiary", icon=":material/upload_file:"):
         control = session.control("heads.file", None, take)
-        st.file_uploader(_FORM, type=["txt", "tsv"], max_upload_size=1, **control)
-        st.caption(_OWN)
+        form = _FORM.format(words.line, MOST_SENTENCES, MOST_TOKENS)
+        st.file_uploader(form, type=["txt", "tsv"], max_upload_size=1, **control)
+        st.caption(f"{words.lines} {_KEPT}")
         if own is not None:
             st.button("Back to the sample", on_click=session.keep_sentences, args=("", ()))
 
@@ -106,7 +104,7 @@ def _wanted(run: Job[Survey]) -> bool:
     return session.visit().sentences is not None or run.wanted_by(session.visit().name)
 
 
-def _reading(run: Job[Survey]) -> None:
+def _reading(source: Source, run: Job[Survey]) -> None:
     """Draws the progress, twice a second; the end of it draws the whole page again.
 
     Findings hold fragments, so no part with a clock draws them.
@@ -118,7 +116,7 @@ def _reading(run: Job[Survey]) -> None:
         st.progress(min(1.0, run.done / max(1, run.total)), text)
         st.button("Stop", key="heads.stop", on_click=run.leave, args=(session.visit().name,))
     if (survey := run.result()) is not None:
-        view = SurveyView.of(survey, _kind(survey.profiles))
+        view = SurveyView.of(survey, _kind(survey.profiles), source)
         place = st.columns([1.25, 1], gap="medium")[0]
         draw = partial(all_heads.grid, view)
         caption = f"So far: {all_heads.caption(view)}"
@@ -149,7 +147,7 @@ def _body(source: Source, run: Job[Survey]) -> None:
             st.caption(stopped, width="content")
             st.button("Continue", on_click=run.ask, args=(session.visit().name,))
     if survey is not None:
-        all_heads.show(SurveyView.of(survey, _kind(survey.profiles)), source)
+        all_heads.show(SurveyView.of(survey, _kind(survey.profiles), source), source)
 
 
 def _unasked(source: Source, run: Job[Survey]) -> None:
@@ -163,7 +161,7 @@ def _unasked(source: Source, run: Job[Survey]) -> None:
         known = shipped(source)
         damaged = False
     if known is not None:
-        all_heads.show(SurveyView.of(known, _kind(known.profiles)), source)
+        all_heads.show(SurveyView.of(known, _kind(known.profiles), source), source)
     elif not damaged:
         reads = f"let the model read {sentences} of {named(source)} here."
         inform(f"No statistics came with this model. To measure them, {reads}")

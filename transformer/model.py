@@ -293,12 +293,28 @@ class Transformer(EncoderDecoder):
         return output
 
 
-class LanguageModel(Network):
+class OneStack(Network):
+    """A network of one stack, whose pieces have one table; subclasses add the stack.
+
+    The output projection is that table (Press and Wolf 2017), unless the config says otherwise.
+    """
+
+    def __init__(self, config: LanguageModelConfig | EncoderConfig, *, predicts: bool) -> None:
+        super().__init__()
+        self.config = config
+        table = PieceTable if config.pad_id == config.vocab_size else nn.Embedding
+        self.embedding = table(config.vocab_size, config.d_model)
+        self.target_embedding = self.output_bias = self.output = None
+        if predicts and not config.tied_embeddings:
+            self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
+        self.dropout = nn.Dropout(config.dropout)
+
+
+class LanguageModel(OneStack):
     """Masked self-attention and feed-forward, N times; each position predicts the token that
     follows it.
 
-    A decoder without cross-attention (Radford et al. 2018); the output projection is the table of
-    embeddings (Press and Wolf 2017), unless the config says otherwise.
+    A decoder without cross-attention (Radford et al. 2018).
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -307,15 +323,7 @@ class LanguageModel(Network):
     config: LanguageModelConfig
 
     def __init__(self, config: LanguageModelConfig) -> None:
-        super().__init__()
-        self.config = config
-        table = PieceTable if config.pad_id == config.vocab_size else nn.Embedding
-        self.embedding = table(config.vocab_size, config.d_model)
-        self.target_embedding = self.output_bias = None
-        self.output = None
-        if not config.tied_embeddings:
-            self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
-        self.dropout = nn.Dropout(config.dropout)
+        super().__init__(config, predicts=True)
         self.decoder = LayerStack(config, "decoder")
         self.initialise()
         self.decoder.positions.initialise()
@@ -377,12 +385,11 @@ class OutputTransform(nn.Module):
         return transformed
 
 
-class EncoderModel(Network):
+class EncoderModel(OneStack):
     """Self-attention and feed-forward, N times, without a causal mask: BERT (Devlin et al. 2019).
 
-    With ``mask_id``, each position predicts the token that stands there, masked; the output
-    projection is the table of embeddings, unless the config says otherwise, with a bias. Without,
-    there are no logits.
+    With ``mask_id``, each position predicts the token that stands there, masked. Without, there
+    are no logits.
 
     Raises:
         ValueError: The config names an unknown positional encoding.
@@ -391,22 +398,15 @@ class EncoderModel(Network):
     config: EncoderConfig
 
     def __init__(self, config: EncoderConfig) -> None:
-        super().__init__()
-        self.config = config
-        table = PieceTable if config.pad_id == config.vocab_size else nn.Embedding
-        self.embedding = table(config.vocab_size, config.d_model)
+        super().__init__(config, predicts=config.mask_id is not None)
         self.segments: nn.Embedding | None = None
         if config.n_segments:
             self.segments = nn.Embedding(config.n_segments, config.d_model)
-        self.target_embedding = self.output_bias = self.output = None
-        if config.mask_id is not None and not config.tied_embeddings:
-            self.output = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.output_transform: OutputTransform | None = None
         if config.mask_id is not None and config.output_transform:
             self.output_transform = OutputTransform(config)
         if config.mask_id is not None and config.output_bias:
             self.output_bias = nn.Parameter(torch.zeros(config.vocab_size))
-        self.dropout = nn.Dropout(config.dropout)
         self.encoder = LayerStack(config, "encoder")
         self.initialise()
         self.encoder.positions.initialise()

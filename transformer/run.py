@@ -239,9 +239,11 @@ class Translation:
         return {"encoder": self.source_tokens, "decoder": self.decoder_input_tokens}[side]
 
     def labels(self, kind: AttentionKind | str) -> HeadLabels:
-        """The tokens along the maps of one kind; without steps, no row predicts one."""
+        """The tokens along the maps of one kind; no row predicts one of a model that writes
+        nothing, or of which that is not known."""
         site = self.config.sites[AttentionKind(kind)]
-        written = self.target_tokens if site.query_side == "decoder" and self.steps else None
+        writes = self.config.writes and site.query_side == "decoder"
+        written = self.target_tokens if writes else None
         return HeadLabels(self.tokens(site.query_side), written, self.tokens(site.key_side))
 
     def stream(self, sublayer: Sublayer) -> ResidualTrace:

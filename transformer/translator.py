@@ -2,8 +2,8 @@
 reads texts."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar, Unpack
 
@@ -339,9 +339,11 @@ def load_translator(
     named(device)
     one_of(*TYPES).check("dtype", dtype)
     title, checkpoint = open_model(path, revision)
-    networks = {"continue": LanguageModel, "fill": EncoderModel, "read": EncoderModel}
-    if task in networks and not isinstance(checkpoint.model, networks[task]):
-        raise CheckpointError(f"{path} holds a model that {_OPENS[checkpoint.config.task]}.")
+    if task is not None and not isinstance(checkpoint.model, OPENERS[task].network):
+        opener = OPENERS[checkpoint.config.task]
+        raise CheckpointError(
+            f"{path} holds a model that {opener.does}; open it with {opener.load}."
+        )
     model: Any = checkpoint.translating if task == "translate" else checkpoint.model
     place = choose_device(device, count_parameters(model))
     notes = checkpoint.notes
@@ -358,14 +360,30 @@ def load_translator(
     return Translator(model, checkpoint.tokenizer, name=name, notes=notes, **parts)
 
 
-_OPENS = {
-    "translate": "translates; open it with load_translator",
-    "write": "writes by a source; open it with load_translator",
-    "continue": "continues texts; open it with load_language_model",
-    "fill": "only reads, an encoder alone; open it with load_encoder",
-    "read": "only reads, an encoder alone; open it with load_encoder",
+@dataclass(frozen=True, kw_only=True)
+class Opener:
+    """What is called to open a model of a task, and to make a run with it."""
+
+    does: str  # what such a model does
+    load: str  # the function that opens it
+    call: str  # the method that makes a run of a text
+    network: type[torch.nn.Module] = torch.nn.Module  # what its network is
+
+
+_READING = Opener(
+    does="only reads, an encoder alone", load="load_encoder", call="fill", network=EncoderModel
+)
+_TRANSLATING = Opener(does="translates", load="load_translator", call="translate")
+OPENERS: Mapping[str, Opener] = {
+    "translate": _TRANSLATING,
+    "write": replace(_TRANSLATING, does="writes by a source"),
+    "continue": Opener(
+        does="continues texts", load="load_language_model", call="generate", network=LanguageModel
+    ),
+    "fill": _READING,
+    "read": _READING,
 }
-"""What a model of a task does, and what opens it."""
+"""By the task of a model's config."""
 
 
 def load_encoder(

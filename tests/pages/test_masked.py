@@ -245,3 +245,16 @@ def test_an_encoder_without_a_mask_reads_and_says_no_more() -> None:
     headings = " ".join(each.proto.body for each in at.get("html"))
     assert WORDS["read"].purpose in headings
     assert "[MASK]" not in "".join(each.placeholder for each in at.text_input)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("filler", "[MASK] for a hidden word"), ("reader", "a")]
+)
+def test_an_encoder_s_own_file_is_said_to_be_read_and_not_translated(name: str, line: str) -> None:
+    at = run("pages/heads.py", model=f"encoder/{name}")
+    told = " ".join(each.value for each in at.caption)
+    assert "The model reads each sentence as it is." in told
+    assert "translat" not in told + at.file_uploader[0].label
+    assert line in at.file_uploader[0].label
+    at.file_uploader[0].set_value(("mine.txt", b"one\ttwo", "text/plain")).run()
+    assert "writes no output" in " ".join(each.value for each in (*at.info, *at.error, *at.caption))

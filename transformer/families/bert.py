@@ -6,28 +6,24 @@ Post-norm encoders with learned positions, and vectors for the first and the sec
 from pathlib import Path
 
 from transformer.config import EncoderConfig
-from transformer.families.alone import AS_OURS, FIELDS, Source, number, taken
+from transformer.families.alone import AS_OURS, Source
 from transformer.families.encoder import (
     EncoderFamily,
     Head,
+    bert_entries,
     bert_sources,
     encoder_config,
     refuse,
     unread,
 )
-from transformer.families.family import Json, activation_of
+from transformer.families.family import Json
 from transformer.storage.files import CheckpointError
 
 
 def config(values: Json, path: Path) -> EncoderConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is unsupported."""
     refuse(values, {}, path)
-    ours = taken(values, FIELDS, path) | {
-        "activation": activation_of(values, "hidden_act", "gelu", path),
-        "norm_epsilon": number(values, "layer_norm_eps", 1e-12, path),
-        "n_segments": values.get("type_vocab_size", 2),
-    }
-    return encoder_config(ours, path)
+    return encoder_config(bert_entries(values, path), path)
 
 
 def electra_config(values: Json, path: Path) -> EncoderConfig:
@@ -59,8 +55,8 @@ BERT = EncoderFamily(
     head=Head(
         linear="cls.predictions.transform.dense",
         norm="cls.predictions.transform.LayerNorm",
-        biases=("cls.predictions.decoder.bias", "cls.predictions.bias"),
-        table="cls.predictions.decoder.weight",
+        output="cls.predictions.decoder",
+        bias="cls.predictions.bias",
     ),
 )
 ELECTRA = EncoderFamily(
@@ -74,7 +70,6 @@ ELECTRA = EncoderFamily(
     head=Head(
         linear="generator_predictions.dense",
         norm="generator_predictions.LayerNorm",
-        biases=("generator_lm_head.bias",),
-        table="generator_lm_head.weight",
+        output="generator_lm_head",
     ),
 )

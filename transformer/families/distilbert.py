@@ -69,7 +69,6 @@ DISTILBERT = EncoderFamily(
     head=Head(
         linear="vocab_transform",
         norm="vocab_layer_norm",
-        biases=("vocab_projector.bias",),
-        table="vocab_projector.weight",
+        output="vocab_projector",
     ),
 )

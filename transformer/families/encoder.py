@@ -14,13 +14,16 @@ from pathlib import Path
 from transformer.config import EncoderConfig
 from transformer.families.alone import (
     EMBEDDING,
+    FIELDS,
     Layout,
     Source,
     StackFamily,
     both,
+    number,
     of_layers,
+    taken,
 )
-from transformer.families.family import Json, require
+from transformer.families.family import Json, activation_of, require
 from transformer.storage.files import CheckpointError
 
 SEGMENTS, POSITIONS = "segments.weight", "encoder.positions.table"
@@ -43,8 +46,18 @@ class Head:
 
     linear: str  # the linear map of the transform
     norm: str  # its norm
-    biases: tuple[str, ...]  # that of the output: of these names the first that a file has
-    table: str  # the output projection, unless it is the table of the pieces
+    output: str  # the output projection; without its weight in a file, the table of the pieces
+    bias: str = ""  # what its bias is called in files in which the projection has none
+
+    @property
+    def table(self) -> str:
+        """The weight of the output projection."""
+        return f"{self.output}.weight"
+
+    @property
+    def biases(self) -> tuple[str, ...]:
+        """What the bias of the output may be called, the likelier name first."""
+        return tuple(filter(None, (f"{self.output}.bias", self.bias)))
 
     def sources(self, stored: Collection[str]) -> dict[str, Source]:
         """Our name of every weight that a file must hold, and where it does, by what is stored."""
@@ -106,6 +119,16 @@ def encoder_config(ours: Json, path: Path) -> EncoderConfig:
         return EncoderConfig(**common | ours)
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{path} describes no usable model: {error}") from error
+
+
+def bert_entries(values: Json, path: Path) -> Json:
+    """Entries of BERT's ``config.json``, and of those like it, as our fields; CheckpointError if
+    one is unsupported."""
+    return taken(values, FIELDS, path) | {
+        "activation": activation_of(values, "hidden_act", "gelu", path),
+        "norm_epsilon": number(values, "layer_norm_eps", 1e-12, path),
+        "n_segments": values.get("type_vocab_size", 2),
+    }
 
 
 def refuse(values: Json, required: Mapping[str, object], path: Path) -> None:

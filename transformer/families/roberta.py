@@ -4,17 +4,18 @@ rows no token has."""
 from pathlib import Path
 
 from transformer.config import EncoderConfig
-from transformer.families.alone import FIELDS, Source, after_rows, number, taken
+from transformer.families.alone import Source, after_rows
 from transformer.families.encoder import (
     EncoderFamily,
     Frame,
     Head,
+    bert_entries,
     bert_sources,
     encoder_config,
     refuse,
     unread,
 )
-from transformer.families.family import Json, activation_of
+from transformer.families.family import Json
 
 REQUIRED: dict[str, object] = {"pad_token_id": 1, "hidden_act": "gelu"}
 """Entries whose other values would mean other positions, or another activation than that of the
@@ -26,11 +27,7 @@ UNUSED_ROWS = 2
 def config(values: Json, path: Path) -> EncoderConfig:
     """Entries of a ``config.json`` as our config; CheckpointError if one is unsupported."""
     refuse(values, REQUIRED, path)
-    ours = taken(values, FIELDS, path) | {
-        "activation": activation_of(values, "hidden_act", "gelu", path),
-        "norm_epsilon": number(values, "layer_norm_eps", 1e-12, path),
-        "n_segments": values.get("type_vocab_size", 2),
-    }
+    ours = bert_entries(values, path)
     if isinstance(ours["max_positions"], int):
         ours["max_positions"] -= UNUSED_ROWS
     return encoder_config(ours, path)
@@ -52,8 +49,8 @@ ROBERTA = EncoderFamily(
     head=Head(
         linear="lm_head.dense",
         norm="lm_head.layer_norm",
-        biases=("lm_head.decoder.bias", "lm_head.bias"),
-        table="lm_head.decoder.weight",
+        output="lm_head.decoder",
+        bias="lm_head.bias",
     ),
     frame=Frame(begin="<s>", end="</s>", n_separators=2, n_segments=1),
     placeless="<pad>",

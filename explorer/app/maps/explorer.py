@@ -17,6 +17,7 @@ from explorer.app.address.kinds import Moves
 from explorer.app.address.page_values import FOLLOWING, Maps
 from explorer.app.controls import part, pickers
 from explorer.app.maps import display
+from explorer.app.maps.filling import SPLIT
 from explorer.app.maps.looking import HeadSelection, Looks, badge_of_all, looks_of
 from explorer.app.server import models, runs
 from explorer.app.server.view import View
@@ -37,7 +38,6 @@ from transformer.interventions import Choose, Intervention, Prefix, choose, pref
 from transformer.run import Translation
 from transformer.text import words
 
-SPLIT = "With this token, the text is split into other pieces, which the model now reads."
 _KEY = "explorer"
 _SCRIPT = imported("linked_view/view.js")
 # Data travel as a list of one: in a dictionary, Streamlit looks for tables among the values, with
@@ -114,7 +114,7 @@ def _prompt_ending(opened: View, step: int, token_id: int) -> Moves:
     text = model.text(wanted)
     ids = model.ids(text)
     if ids != wanted:
-        session.notice(SPLIT)
+        session.notice(SPLIT.format("token"))
     return {**session.FRESH, "text": text, "step": max(0, model.prompt_steps(text) - 1)}
 
 

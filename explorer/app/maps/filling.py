@@ -11,7 +11,8 @@ from explorer.lenses.words.groups import reading_groups
 from explorer.lenses.words.masked import Fills, fills_of
 from transformer.text.words import SPACE, Group, in_bytes, is_mask, is_special, raw
 
-SPLIT = "With this word, the text is split into other pieces, which the model now reads."
+SPLIT = "With this {}, the text is split into other pieces, which the model now reads."
+"""Said of a word or a token that was put into a text."""
 
 
 @remembered(64)
@@ -88,5 +89,5 @@ def _with(opened: View, word: Group, text: str) -> Moves:
     pieces = [piece for _, piece in model.framed(model.cut(changed))]
     kept = [*run.source_tokens[: word.start], *run.source_tokens[word.stop :]]
     if [*pieces[: word.start], *pieces[word.stop :]] != kept:
-        session.notice(SPLIT)
+        session.notice(SPLIT.format("word"))
     return {**session.FRESH, "text": changed, "source": word.start}

@@ -243,20 +243,14 @@ def trace_file(run: Translation, model: Network | None) -> bytes:
     return file.getvalue()
 
 
-_TRANSLATES = "load_translator", "translate"
-_CALLS = {
-    "continue": ("load_language_model", "generate"),
-    "fill": ("load_encoder", "fill"),
-    "read": ("load_encoder", "fill"),
-}
-"""What opens a model, and what makes a run, by what its output is."""
-
-
 def calls(look: HeadSelection) -> str:
     """A few lines that make the same run and give the same head."""
+    from transformer.translator import OPENERS  # PyTorch is there, as the model is
+
     run_key, (layer, head) = look.opened.run_key, look.head
-    (load, call) = _CALLS.get(run_key.source.task, _TRANSLATES)
-    names = [load]
+    opener = OPENERS[run_key.source.task]
+    call = opener.call
+    names = [opener.load]
     arguments = [repr(run_key.text)]
     if run_key.chat:
         arguments = [f'chat=[{{"role": "user", "content": {run_key.text!r}}}]']
@@ -284,7 +278,7 @@ def calls(look: HeadSelection) -> str:
     place = run_key.model if path is None else str(path)
     return (
         f"from transformer import {', '.join(names)}\n{read}\n"
-        f"t = {load}({place!r}).{call}({', '.join(arguments)})\n"
+        f"t = {opener.load}({place!r}).{call}({', '.join(arguments)})\n"
         f'view = t.head("{look.kind}", layer={layer}, head={head})  # both from 0\n'
         "print(t.text, view.weights, view.audit.passed)"
     )

@@ -69,6 +69,8 @@ def lines_of(
     lines = sample_of(source) if typed is None else typed
     if source.continues:  # it reads each text as it is
         return tuple(Line(line.source, line.source) for line in lines)
+    if not source.writes:
+        return tuple(Line(line.source) for line in lines)
     if not source.pieces:
         return lines
     return tuple(replace(line, source=source.addressed(line.source, language)) for line in lines)

@@ -63,16 +63,17 @@ def as_line(pair: GoldPair) -> Line:
     return Line(" ".join(pair.source), " ".join(pair.target))
 
 
-def read_sentences(path: Path, bounds: ReadBounds, translator: Translator) -> tuple[Line, ...]:
+def read_sentences(
+    path: Path, bounds: ReadBounds, translator: Translator, *, form: str
+) -> tuple[Line, ...]:
     """A visitor's lines: one sentence or `source<TAB>target` each; DataError says which cannot be
-    used."""
+    used, and what a line is: `form`."""
     lines = list[Line]()
-    form = "a sentence, or sentence, tab, translation."
     for number, line in filled_lines(path, bounds):
         columns = line.split("\t")
         if len(columns) > 2 or "\0" in line:
             raise DataError(
-                f"Line {number} is binary data, or has {len(columns)} columns; give {form}"
+                f"Line {number} is binary data, or has {len(columns)} columns; give {form}."
             )
         if len(lines) == MOST_SENTENCES:
             raise DataError(f"The file has more than {MOST_SENTENCES} sentences.")
@@ -87,7 +88,7 @@ def read_sentences(path: Path, bounds: ReadBounds, translator: Translator) -> tu
                 )
         lines.append(Line(*columns))
     if not lines:
-        raise DataError(f"The file is empty; each line needs {form}")
+        raise DataError(f"The file is empty; each line needs {form}.")
     return tuple(lines)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from explorer.linked.living.page import model_in, page, tokens_in
+from explorer.linked.living.page import (
+    RunOptions,
+    WeightsOptions,
+    model_in,
+    page,
+    tokens_in,
+)
 from transformer.exports.arrays import Tokens, Weights
 from transformer.run import Translation
 
@@ -37,29 +41,6 @@ class FramedPage:
 
     def __repr__(self) -> str:
         return f"FramedPage({len(self.page):,} characters of HTML)"
-
-
-class RunOptions(TypedDict, total=False):
-    """What ``page`` takes with a run."""
-
-    directory: str | Path | None
-    place: str
-    heads: str
-    measures: Sequence[str]
-    why: Sequence[int]
-    beside: Translation | None
-    beside_model: Translator | None
-    beside_directory: str | Path | None
-
-
-class WeightsOptions(TypedDict, total=False):
-    """What ``page`` takes with weights."""
-
-    tokens: Tokens | None
-    kinds: str | Mapping[str, str]
-    name: str
-    place: str
-    heads: str
 
 
 @overload

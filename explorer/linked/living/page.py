@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, TypedDict, Unpack, overload
 from urllib.parse import parse_qsl
 
 import transformer
@@ -47,31 +47,35 @@ class PageError(ValueError):
     """A run cannot become a page."""
 
 
+class RunOptions(TypedDict, total=False):
+    """What ``page`` takes with a run."""
+
+    directory: str | Path | None
+    place: str
+    heads: str
+    measures: Sequence[str]
+    why: Sequence[int]
+    beside: Translation | None
+    beside_model: Translator | None
+    beside_directory: str | Path | None
+
+
+class WeightsOptions(TypedDict, total=False):
+    """What ``page`` takes with weights."""
+
+    tokens: Tokens | None
+    kinds: str | Mapping[str, str]
+    name: str
+    place: str
+    heads: str
+
+
 @overload
 def page(
-    run: Translation,
-    model: Translator | None = None,
-    *,
-    directory: str | Path | None = None,
-    place: str = "",
-    heads: str = "",
-    measures: Sequence[str] = (),
-    why: Sequence[int] = (),
-    beside: Translation | None = None,
-    beside_model: Translator | None = None,
-    beside_directory: str | Path | None = None,
+    run: Translation, model: Translator | None = None, **options: Unpack[RunOptions]
 ) -> str: ...
 @overload
-def page(
-    run: Weights,
-    model: Tokens | None = None,
-    *,
-    tokens: Tokens | None = None,
-    kinds: str | Mapping[str, str] = "",
-    name: str = "",
-    place: str = "",
-    heads: str = "",
-) -> str: ...
+def page(run: Weights, model: Tokens | None = None, **options: Unpack[WeightsOptions]) -> str: ...
 def page(
     run: Translation | Weights,
     model: Translator | Tokens | None = None,

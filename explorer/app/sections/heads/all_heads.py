@@ -14,7 +14,6 @@ from explorer.app.address import session
 from explorer.app.controls import panel, pickers, plain
 from explorer.app.sections.heads import head
 from explorer.app.sections.heads.head import SurveyView, written
-from explorer.app.server import models
 from explorer.app.server.source import Source
 from explorer.app.server.surveys import named
 from explorer.figures.base import labels
@@ -101,12 +100,13 @@ def caption(view: SurveyView) -> str:
     survey = view.survey
     values = view.values(view.statistic)
     low, high = (written(end, view.statistic) for end in (values.min(), values.max()))
-    some = f"{survey.forced} with a given output, the rest decoded greedily"
-    how = {survey.sentences: "each with a given output", 0: "decoded greedily"}
+    words = view.words
+    some = f"{survey.forced} {words.forced}, the rest {words.decoded}"
+    how = {survey.sentences: f"each {words.forced}", 0: words.decoded}
     left_out = ""
     if survey.skipped:
         left_out = f" · {survey.skipped} left out, too long for this model"
-    sample = f"sample of {named(models.known(survey.model))}"
+    sample = f"sample of {named(view.source)}"
     data = sample if view.file is None else f"your file {labels.shorten(view.file, 24)}"
     return (
         f"{KIND_NAMES[view.kind]} · all heads · {view.statistic.label}, colour from {low} to "

@@ -21,6 +21,7 @@ from explorer.app.shell.needs import PAGES
 from explorer.figures.base import labels, style
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.labels import percent
+from explorer.figures.base.tasks import WORDS, TaskWords
 from explorer.figures.maps.lines import SEVERAL
 from explorer.figures.pages.heads import Marks, distance_bars, plane
 from explorer.lenses.circuits import OUTLIER, Points, Sink, points, sink
@@ -67,6 +68,7 @@ class SurveyView:
     """Results of a survey, and the visitor's choices among them."""
 
     survey: Survey  # statistics of every head over the sentences
+    source: Source  # the model
     kind: AttentionKind  # encoder, decoder or cross
     now: State  # what the visitor asked for; the model has the head that it names
     file: str | None  # the name of the visitor's own file of sentences; None for the sample
@@ -76,8 +78,13 @@ class SurveyView:
     statistic: Statistic  # the chosen one; that of the kind, if its heads lack it
     roles: np.ndarray  # the role of every head, (layers, heads)
 
+    @property
+    def words(self) -> TaskWords:
+        """Words for what the model does with a sentence."""
+        return WORDS[self.source.task]
+
     @classmethod
-    def of(cls, survey: Survey, kind: AttentionKind) -> SurveyView:
+    def of(cls, survey: Survey, kind: AttentionKind, source: Source) -> SurveyView:
         """The choices of the visitor's state in a survey."""
         now = session.current()
         sentences = session.visit().sentences
@@ -89,6 +96,7 @@ class SurveyView:
         head = getattr(now, str(kind))
         return cls(
             survey=survey,
+            source=source,
             kind=kind,
             now=now,
             file=sentences and sentences[0],
@@ -144,7 +152,7 @@ def link_to(
     st.page_link(
         PAGES[kind],
         label=plain(label),
-        help=plain(line.target or "decoded greedily"),
+        help=plain(line.target or view.words.decoded),
         icon=":material/open_in_new:",
         query_params=link(view.now, decode="greedy", **{kind: view.head}, **values),
     )

@@ -9,6 +9,7 @@ import pytest
 from random_models import random_translator
 
 from explorer.app.server.pairs import read_upload
+from explorer.figures.base import tasks
 from explorer.lenses.heads.roles import LISTS
 from explorer.lenses.heads.statistics import HeadsOfKind, added
 from explorer.lenses.heads.survey import (
@@ -210,7 +211,12 @@ def test_what_cannot_be_read_is_left_out_and_without_a_choice_there_is_no_survey
 
 
 def upload(content: bytes, translator: Translator) -> tuple[Line, ...]:
-    return read_upload("lines.txt", content, partial(read_sentences, translator=translator), BOUNDS)
+    return read_upload(
+        "lines.txt",
+        content,
+        partial(read_sentences, translator=translator, form=tasks.WORDS["translate"].line),
+        BOUNDS,
+    )
 
 
 @pytest.mark.parametrize(
