@@ -300,7 +300,7 @@ class MultiHeadAttention(Attention):
         self.kind, self.layer, self.n_heads = kind, layer, config.n_heads
         self.n_key_heads = config.key_heads
         self.d_head = config.d_head
-        self.name = site.sublayer(layer).path
+        self.name = site.paths[layer]
         self.score = ScoreRule(site.score)
         width = config.d_model
         heads = config.n_heads * config.d_head

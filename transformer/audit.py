@@ -81,7 +81,7 @@ def audit(
     hooked = any(HookName.of(name).part not in UNFUSED for name in trace.functions)
     checks = list[Check]()
     for kind, layer in places:
-        heads = f"{trace.config.sites[kind].sublayer(layer).path}.heads"
+        heads = f"{trace.config.sites[kind].paths[layer]}.heads"
         checks += audit_layer(trace.layer(kind, layer), trace.dtype, heads in trace.functions)
     if decoded:
         largest = _largest_difference(decoded, replayed)
@@ -492,8 +492,8 @@ def _answers(trace: AttentionTrace, model: Network) -> dict[str, list[Edit]]:
     if "encoder.output" in trace.tensors:
         names.add("encoder.output")
     for kind, layers in trace.layers.items():
-        site = model.config.sites[kind]
-        names |= {f"{site.sublayer(layer).path}.heads" for layer in range(len(layers))}
+        paths = model.config.sites[kind].paths[: len(layers)]
+        names |= {f"{path}.heads" for path in paths}
     return {name: [partial(_answer, trace.tensors[name])] for name in names}
 
 

@@ -83,6 +83,11 @@ class Site:
     score: ScoreName = "scaled_dot"
     title: str = ""  # what its maps are called, if not by the kind
 
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """What hooks call it in each layer: ``decoder.0.cross_attention``, …"""
+        return tuple(self.sublayer(layer).path for layer in range(self.n_layers))
+
     def sublayer(self, layer: int) -> Sublayer:
         """The sub-layer that it is in a layer, from 0."""
         return Sublayer(self.query_side, layer, self.name)
@@ -361,7 +366,7 @@ class ModelConfig(Checked):
         """Heads of queries that read the same keys and values (Ainslie et al. 2023, section 2.2)."""
         return self.n_heads // self.key_heads
 
-    @property
+    @cached_property
     def placement(self) -> str:
         """Where LayerNorm stands: "pre" or "post"; "none" for a model without sub-layers, which has
         none."""
@@ -387,7 +392,7 @@ class ModelConfig(Checked):
         """Number of pieces that the decoder reads and writes."""
         return self.target_vocab_size or self.vocab_size
 
-    @property
+    @cached_property
     def language_pieces(self) -> tuple[str, ...]:
         """The pieces that name a target language; empty for a model with only one."""
         return tuple(self.languages.split())
@@ -421,17 +426,17 @@ class ModelConfig(Checked):
             kinds[AttentionKind.CROSS] = decoder
         return {kind: _site(kind, stack.n_layers, score) for kind, stack in kinds.items()}
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         """Whether it writes an output, token by token: whether it has a decoder."""
         return "decoder" in self.stacks
 
-    @property
+    @cached_property
     def last_kind(self) -> AttentionKind:
         """The kind that reads what an output rests on: the last of the sites."""
         return [*self.sites][-1]
 
-    @property
+    @cached_property
     def cursor_side(self) -> Side:
         """The side whose tokens a cursor walks over: that of the last kind's queries."""
         return self.sites[self.last_kind].query_side

@@ -235,7 +235,7 @@ def hook_names(config: ModelConfig) -> tuple[str, ...]:
     for site in config.sites.values():
         if config.stacks[site.query_side].passed():
             continue
-        path = site.sublayer(0).path
+        path = site.paths[0]
         if config.score == "local":
             names.append(f"{path}.centres")
         names += [f"{path}.{part}" for part in _ATTENDING]

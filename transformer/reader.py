@@ -16,7 +16,7 @@ from transformer.model import EncoderDecoder, LanguageModel
 from transformer.run import Translation
 from transformer.text.tokenizer import TokenizedText, Vocabulary
 from transformer.text.typed import CleanText
-from transformer.text.words import TYPED_MASK, UNK, End, Mask, unknown_text
+from transformer.text.words import TYPED_MASK, UNK, End, Mask, Special, unknown_text
 
 T = TypeVar("T")
 Tokens = str | Sequence[int] | Sequence[str]
@@ -241,16 +241,24 @@ class Reader:
     def pieces(self, ids: Iterable[int], side: str = "target") -> tuple[str, ...]:
         """The pieces of target or source ids, ``▁`` kept."""
         vocabulary = self.tokenizer.source if side == "source" else self.tokenizer.target
+        classes = self._classes[side]
         numbers = list(map(int, ids))
-        ends = {self.config.eos_id} if side == "source" else self.ends
-        mask_id = self.config.mask_id
-        pieces = list(vocabulary.named(numbers))
-        for place, number in enumerate(numbers):
-            if number in ends:
-                pieces[place] = End(pieces[place])
-            elif number == mask_id:
-                pieces[place] = Mask(pieces[place])
-        return tuple(pieces)
+        named = zip(numbers, vocabulary.named(numbers), strict=True)
+        return tuple(
+            classes[number](piece) if number in classes else piece for number, piece in named
+        )
+
+    @cached_property
+    def _classes(self) -> dict[str, dict[int, type[Special]]]:
+        """By side, the classes of the pieces that the model knows by id: those that end a text,
+        and that which stands for a hidden word."""
+        masks = dict[int, type[Special]]()
+        if self.config.mask_id is not None:
+            masks[self.config.mask_id] = Mask
+        return {
+            "source": masks | {self.config.eos_id: End},
+            "target": masks | dict.fromkeys(self.ends, End),
+        }
 
     def text(self, ids: Iterable[int]) -> str:
         """The plain text of target ids, without special tokens."""

@@ -89,7 +89,7 @@ class CrossAttention(Attention):
         self.kind = AttentionKind.CROSS
         self.layer = 0
         self.n_heads = 1
-        self.name = config.sites[self.kind].sublayer(0).path
+        self.name = config.sites[self.kind].paths[0]
         self.out_proj = _linear(config.d_model, config.d_model)
         self.compare = Comparison(config)
 

@@ -265,8 +265,8 @@ class AttentionTrace:
         layers = dict[AttentionKind, tuple[LayerTrace, ...]]()
         for kind, site in self.config.sites.items():
             of_kind = list[LayerTrace]()
-            for number in range(site.n_layers):
-                if f"{site.sublayer(number).path}.query" not in self.tensors:
+            for number, path in enumerate(site.paths):
+                if f"{path}.query" not in self.tensors:
                     break
                 of_kind.append(self._layer(site, number, by_name))
             if of_kind:
@@ -275,7 +275,7 @@ class AttentionTrace:
 
     def _layer(self, site: Site, number: int, by_name: Mapping[str, Sequence[Edit]]) -> LayerTrace:
         """The recording of one attention; ``by_name`` has the edits of the whole run."""
-        path = site.sublayer(number).path
+        path = site.paths[number]
         tensors = {field: self.tensors.get(f"{path}.{part}") for field, part in LAYER_PARTS.items()}
         table = self.tensors.get(f"{path}.bias")
         bias = None

@@ -13,7 +13,7 @@ from random_models import random_model
 from explorer import lenses
 from explorer.lenses.heads import statistics
 from explorer.lenses.heads.survey import FAR
-from explorer.lenses.words.groups import CONTENT, reading_groups, sort_of
+from explorer.lenses.words.groups import CONTENT, reading_groups, sorts_of
 from transformer import Capture
 from transformer.config import AttentionKind
 from transformer.text.words import is_punctuation, is_special, readable
@@ -270,7 +270,7 @@ def statistics_of_rows(
         "eos_mass": [is_special(key) and key == "</s>" for key in keys],
         "special_mass": [is_special(key) for key in keys],
         "punctuation_mass": [is_punctuation(readable(key)) for key in keys],
-        "content_mass": [sort_of(group, list_of) == CONTENT for group in groups],
+        "content_mass": [sort == CONTENT for sort in sorts_of(groups, list_of)],
     }
     last = max(place for place, key in enumerate(keys) if not is_special(key))
     place = b.head(kind, layer)

@@ -53,12 +53,12 @@ class ArrayConfig(ModelConfig):
         """They can be shown: nothing is known of an output."""
         return "show"
 
-    @property
+    @cached_property
     def writes(self) -> bool:
         """Not as far as is known."""
         return False
 
-    @property
+    @cached_property
     def placement(self) -> str:
         """Nobody knows where LayerNorm stands."""
         return "unknown"

@@ -191,9 +191,9 @@ class Intervention:
     def hooks(self, config: ModelConfig) -> Iterator[str]:
         """The names of what it changes in a model (``transformer.hooks``)."""
         for kind, site in config.sites.items():
-            for layer in range(site.n_layers):
+            for layer, path in enumerate(site.paths):
                 if self.acts_in(kind, layer):
-                    yield f"{site.sublayer(layer).path}.{self.part}"
+                    yield f"{path}.{self.part}"
 
 
 def exact(kind: Callable[..., C], /, **typed: Raw) -> C:

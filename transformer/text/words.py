@@ -167,6 +167,14 @@ def spelled(pieces: Sequence[str]) -> str:
     return text.translate(_SIGNS_OF_BREAKS).strip() or VISIBLE_SPACE
 
 
+def piece_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
+    """One group per piece, with its text; those that stand for no text are special."""
+    return tuple(
+        Group(place, place + 1, piece.removeprefix(SPACE), is_special(piece))
+        for place, piece in enumerate(pieces)
+    )
+
+
 def groups_at(pieces: Sequence[str], starts: Iterable[int]) -> tuple[Group, ...]:
     """The groups that begin at some pieces, of which the first is one."""
     bounds = pairwise([*starts, len(pieces)])

@@ -110,6 +110,11 @@ class ModelHandle(Source):
     has_model = True
 
     @Fact
+    def opens(self) -> bool:
+        """Whether its files are those of a model."""
+        return is_model(self.path)
+
+    @Fact
     def problem(self) -> str:
         """Why it cannot be opened, as far as its config tells, in a sentence; empty if it can."""
         try:
@@ -462,7 +467,10 @@ def available() -> dict[str, ModelHandle]:
     """The models of this machine by name, the one that opens first at the front: bundled ones,
     those trained or put here, cached ones of the Hub, those of other programs."""
     models = dict[str, ModelHandle]()
-    for name, path in (*_on_disk(), *hub_models.cached().items()):
+    for handle in _on_disk():
+        if handle.opens:
+            models.setdefault(handle.name, handle)
+    for name, path in hub_models.cached().items():
         models.setdefault(name, _handle(name, path, changed(path)))
     for handle in _of_other_programs():
         if not handle.problem:
@@ -505,14 +513,15 @@ def unlisted() -> dict[str, str]:
     """Folders among the models of this machine that the list leaves out, by name: why, in a
     sentence."""
     reasons = dict[str, str]()
-    for name, path in _folders():
-        if is_model(path) or name in FOLDERS:
+    for handle in _on_disk():
+        name = handle.name
+        if handle.opens or name in FOLDERS:
             continue
-        kinds = _weights_in(path)
+        kinds = _weights_in(handle.path)
         if GGUF_SUFFIX in kinds:
             reasons[name] = f"{name} is a folder; the GGUF file in it is to lie beside it."
         elif kinds:
-            reasons[name] = _handle(name, path, changed(path)).problem
+            reasons[name] = handle.problem
     return reasons | {
         handle.name: handle.problem for handle in _of_other_programs() if handle.problem
     }
@@ -525,14 +534,9 @@ def _weights_in(path: Path) -> set[str]:
     return set()
 
 
-def _on_disk() -> Iterator[tuple[str, Path]]:
-    """Names and directories of bundled models and of those trained here: twins in their usual
-    order."""
-    return ((name, path) for name, path in _folders() if is_model(path))
-
-
-def _folders() -> Iterator[tuple[str, Path]]:
-    """Names and paths of all folders, and files that are models by themselves, where models lie."""
+def _on_disk() -> Iterator[ModelHandle]:
+    """All folders, and files that are models by themselves, where bundled models lie and those
+    that are trained here: twins in their usual order."""
     for folder in FOLDERS:
         paths = list[tuple[str, Path]]()
         for place in (BUNDLED / folder, own_models() / folder):
@@ -541,7 +545,8 @@ def _folders() -> Iterator[tuple[str, Path]]:
                 usable = path.name.isprintable() and not path.name.startswith((FILE, "."))
                 if usable and (path.is_dir() or is_gguf(path)):
                     paths.append((f"{folder}/{path.name}".lstrip("/"), path))
-        yield from sorted(paths, key=lambda pair: _ORDER.get(pair[0], len(_ORDER)))
+        paths.sort(key=lambda pair: _ORDER.get(pair[0], len(_ORDER)))
+        yield from (_handle(name, path, changed(path)) for name, path in paths)
 
 
 def twins(folder: str = TWINS) -> dict[str, ModelHandle]:

@@ -168,13 +168,13 @@ class Source(ABC):
         """What it does with a text: `translate` it, `write` what it asks for, or `continue` it."""
         return getattr(self.stated, "task", "translate")
 
-    @property
+    @Fact
     def continues(self) -> bool:
         """Whether its text is the beginning of what it writes, and no source."""
         stated = self.stated
         return stated is not None and "encoder" not in stated.stacks
 
-    @property
+    @Fact
     def writes(self) -> bool:
         """Whether it writes an output, token by token, and does not only read its text."""
         stated = self.stated

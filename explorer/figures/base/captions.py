@@ -164,10 +164,14 @@ def _head_of(view: HeadMap, role: str) -> str:
     return f"{name} ({role})" if role else name
 
 
-def sentence(view: HeadMap, row: int, role: str = "") -> list[str]:
-    """One sentence about a row, with numbers, as alternating plain and emphasised parts."""
-    opening = _opening(view, row)
+def sentences(view: HeadMap, role: str = "") -> list[list[str]]:
+    """One sentence about each row, with numbers, as alternating plain and emphasised parts."""
     head = _head_of(view, role)
+    return [_sentence(view, row, head) for row in range(len(view.query_tokens))]
+
+
+def _sentence(view: HeadMap, row: int, head: str) -> list[str]:
+    opening = _opening(view, row)
     if not view.mask[row].any():
         return [*opening, f", {head} may attend to nothing: every key is masked."]
     if np.isnan(view.weights[row]).all():
@@ -226,7 +230,7 @@ def sentences_off(view: HeadMap, role: str = "") -> list[list[str]]:
 def notes(view: HeadMap) -> dict[int, str]:
     """Notes on single rows (of the window, from 0): weight on a special token, on hidden tokens."""
     notes = dict[int, str]()
-    special = [i for i, token in enumerate(view.key_tokens) if words.is_special(token)]
+    special = [group.start for group in words.piece_groups(view.key_tokens) if group.special]
     for row, (weights, aside) in enumerate(zip(view.weights, hidden(view), strict=True)):
         texts = list[str]()
         resting = [view.key_tokens[i] for i in special if weights[i] > RESTS_FROM]
@@ -319,29 +323,25 @@ def badge(audit: AuditReport, derived: bool = False) -> Badge:
     Its title says what stands behind it: the basis, the largest errors, what was not checked, the
     changes.
     """
-    nothing_failed = bool(audit.unchecked) and not _failed(audit)
+    failed = [check.name for check in audit.checks if not check.passed]
     return {
-        "passed": nothing_failed or bool(audit.passed),
-        "text": _verdict(audit, derived),
-        "title": _evidence(audit),
+        "passed": bool(audit.passed) or (bool(audit.unchecked) and not failed),
+        "text": _verdict(audit, failed, derived),
+        "title": _evidence(audit, failed),
     }
 
 
-def _failed(audit: AuditReport) -> list[str]:
-    """The names of the checks that fail."""
-    return [check.name for check in audit.checks if not check.passed]
-
-
-def _verdict(audit: AuditReport, derived: bool) -> str:
-    """The outcome of an audit in a few words, with the number of changes."""
+def _verdict(audit: AuditReport, failed: Sequence[str], derived: bool) -> str:
+    """The outcome of an audit in a few words, with the number of changes; `failed`: its checks
+    that fail, by name."""
     if audit.unchecked:
-        if _failed(audit):
+        if failed:
             return "✗ not as they were given"
         return f"○ {audit.unchecked}"
     proved = "consistent" if audit.imported else "verified"
     origin = "imported file, " if audit.imported else ""
     if not audit.passed:
-        text = f"✗ {origin}{_denial(audit, proved)}"
+        text = f"✗ {origin}{_denial(failed, proved)}"
     elif audit.claim:
         text = f"✓ {origin}{audit.claim.format(proved)}"
     elif derived:
@@ -355,9 +355,8 @@ def _verdict(audit: AuditReport, derived: bool) -> str:
     return text
 
 
-def _denial(audit: AuditReport, proved: str) -> str:
+def _denial(failed: Sequence[str], proved: str) -> str:
     """What is not so, of an audit that did not pass."""
-    failed = _failed(audit)
     if failed and all(" sum to " in name for name in failed):
         return "does not sum up"
     return f"not {proved}"
@@ -366,11 +365,10 @@ def _denial(audit: AuditReport, proved: str) -> str:
 _GIVEN = "These numbers were given as they are: no model computed them here."
 
 
-def _evidence(audit: AuditReport) -> str:
+def _evidence(audit: AuditReport, failed: Sequence[str]) -> str:
     """What stands behind the outcome of an audit, in sentences."""
     rows = _largest(audit, "row sums")
     outputs = _largest(audit, "outputs")
-    failed = _failed(audit)
     if audit.unchecked:
         texts = [_GIVEN, *audit.remarks]
     elif failed:

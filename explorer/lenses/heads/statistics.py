@@ -19,7 +19,7 @@ from explorer.lenses.words.groups import (
     SOURCE_LANGUAGES,
     TARGET_LANGUAGES,
     reading_groups,
-    sort_of,
+    sorts_of,
 )
 from explorer.lenses.words.linking import CrossAlignments
 from transformer.config import AttentionKind, Head, Side
@@ -43,7 +43,7 @@ FUNCTION_WORDS: dict[Side, frozenset[str]] = {
 def content_pieces(tokens: Sequence[str], function_words: frozenset[str]) -> BoolArray:
     """(tokens,) True for pieces of words that have a letter or digit and are not function words."""
     groups = reading_groups(tokens)
-    content = [sort_of(group, function_words) == CONTENT for group in groups]
+    content = [sort == CONTENT for sort in sorts_of(groups, function_words)]
     return np.repeat(np.array(content, bool), [len(group.indices) for group in groups])
 
 

@@ -3,7 +3,8 @@ PyTorch."""
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from transformer.text.words import (
@@ -29,6 +30,12 @@ _JOINER = "\u200d"
 def reading_groups(pieces: Sequence[str]) -> tuple[Group, ...]:
     """``word_groups`` for reading: punctuation is apart, and scripts without spaces keep their
     pieces."""
+    return _reading_groups(tuple(pieces), tuple(map(type, pieces)))
+
+
+@lru_cache(64)
+def _reading_groups(pieces: tuple[str, ...], _sorts: tuple[type[str], ...]) -> tuple[Group, ...]:
+    """Of pieces and their classes: a special piece equals one that is spelled like it."""
     starts = list[int]()
     for word in word_groups(pieces):
         units = _drawn_characters(pieces[word.start : word.stop])
@@ -102,8 +109,12 @@ SPECIAL, MARK, FUNCTION, CONTENT = range(4)
 """The sorts of a word: special token, punctuation or symbol, function word, content word."""
 
 
-def sort_of(word: Group, function_words: frozenset[str]) -> int:
-    """The sort of a word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
+def sorts_of(groups: Iterable[Group], function_words: frozenset[str]) -> list[int]:
+    """The sort of each word: one of ``SPECIAL``, ``MARK``, ``FUNCTION``, ``CONTENT``."""
+    return [_sort_of(group, function_words) for group in groups]
+
+
+def _sort_of(word: Group, function_words: frozenset[str]) -> int:
     if word.special:
         return SPECIAL
     if not any(map(str.isalnum, word.text)):

@@ -12,7 +12,7 @@ import numpy as np
 
 from explorer.lenses.words.groups import reading_groups
 from transformer.config import AttentionKind
-from transformer.text.words import SPACE, Group, in_bytes, is_punctuation, is_special, spelled
+from transformer.text.words import SPACE, Group, in_bytes, is_punctuation, piece_groups, spelled
 from transformer.view import (
     NUMBERS,
     Array,
@@ -194,11 +194,7 @@ def _letters(text: str) -> str:
 
 def drawn_groups(tokens: Sequence[str], reading: Reading) -> tuple[Group, ...]:
     """The rows or columns of tokens that are drawn; if the settings would hide all of them, all."""
-    pieces = (
-        Group(i, i + 1, token.removeprefix(SPACE), is_special(token))
-        for i, token in enumerate(tokens)
-    )
-    groups = reading_groups(tokens) if reading.words else tuple(pieces)
+    groups = reading_groups(tokens) if reading.words else piece_groups(tokens)
     drawn = tuple(
         group
         for group in groups
@@ -231,7 +227,8 @@ def read_map(
     """(rows, columns) weights and mask of a head, merged and hidden, and (rows,) the hidden
     weight."""
     aside = np.ones(weights.shape[1], bool)
-    aside[[place for column in columns for place in column.indices]] = False
+    for column in columns:
+        aside[column.start : column.stop] = False
     hidden = merge_words(weights[:, aside].sum(1, keepdims=True), rows, _ALL)[:, 0]
     seen = merge_words(mask.astype(np.float32), rows, columns) > 0
     return merge_words(weights, rows, columns), seen, hidden

@@ -15,7 +15,7 @@ from explorer.lenses.words.groups import (
     TARGET_LANGUAGES,
     find_word,
     reading_groups,
-    sort_of,
+    sorts_of,
 )
 from explorer.lenses.words.reading import merge_words
 from transformer.config import AttentionKind, Head
@@ -49,12 +49,13 @@ def links(
         return {}
     merged = merge_words(weights, targets, sources)
     by_start = {}
-    content = np.array([sort_of(word, TARGET_LANGUAGES) == CONTENT for word in targets])
+    content = np.array(sorts_of(targets, TARGET_LANGUAGES)) == CONTENT
+    source_sorts = sorts_of(sources, SOURCE_LANGUAGES)
     for row, target in enumerate(targets):
         best = int(merged[row].argmax())
         source = sources[best]
         rivals = merged[content if content[row] else slice(None), best]
-        if sort_of(source, SOURCE_LANGUAGES) >= FUNCTION and merged[row, best] >= rivals.max():
+        if source_sorts[best] >= FUNCTION and merged[row, best] >= rivals.max():
             distance = abs(source.start / len(source_tokens) - target.start / len(weights))
             by_start[target.start] = WordLink(target, source, float(merged[row, best]), distance)
     return by_start
@@ -62,9 +63,9 @@ def links(
 
 def text_words(tokens: Sequence[str]) -> list[Group]:
     """The words of a target, without marks and special tokens."""
-    return [
-        group for group in reading_groups(tokens) if sort_of(group, TARGET_LANGUAGES) >= FUNCTION
-    ]
+    groups = reading_groups(tokens)
+    sorts = sorts_of(groups, TARGET_LANGUAGES)
+    return [group for group, sort in zip(groups, sorts, strict=True) if sort >= FUNCTION]
 
 
 def telling_step(
@@ -79,19 +80,23 @@ def telling_step(
     linked = links(weights, source_tokens, words)
     known = linked if aligned is None else links(aligned, source_tokens, words)
 
-    def merit(word: Group) -> tuple[int, float]:
+    partners = [link.source for link in linked.values()]
+    partner_sorts = dict(zip(partners, sorts_of(partners, SOURCE_LANGUAGES), strict=True))
+
+    def merit(word: Group, sort: int) -> tuple[int, float]:
         """First the sort of a word and that of its partner, then its link."""
-        sort = sort_of(word, TARGET_LANGUAGES)
         link = linked.get(word.start)
         aligner_link = known.get(word.start)
         if link is None or aligner_link is None or link.source != aligner_link.source:
             return sort, 0.0
-        if sort < CONTENT or sort_of(link.source, SOURCE_LANGUAGES) < CONTENT:
+        if sort < CONTENT or partner_sorts[link.source] < CONTENT:
             return sort, link.weight * _NEAR
         return sort + 1 + (link.weight >= CLEAR), link.weight * (_NEAR + link.distance)
 
-    every = reading_groups(target_tokens)
-    return max(every, key=merit).start if every else 0
+    groups = reading_groups(target_tokens)
+    sorts = sorts_of(groups, TARGET_LANGUAGES)
+    merits = [merit(word, sort) for word, sort in zip(groups, sorts, strict=True)]
+    return groups[merits.index(max(merits))].start if groups else 0
 
 
 def telling_row(weights: NDArray[np.float32], tokens: Sequence[str]) -> int:

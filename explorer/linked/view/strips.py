@@ -31,7 +31,7 @@ from transformer.text import words
 
 def direction(tokens: Sequence[str]) -> str:
     """`rtl` if most letters run from right to left, otherwise `ltr`."""
-    texts = (token for token in tokens if not words.is_special(token))
+    texts = (group.text for group in words.piece_groups(tokens) if not group.special)
     classes = [unicodedata.bidirectional(character) for token in texts for character in token]
     n_right = sum(class_ in {"R", "AL"} for class_ in classes)
     n_left = sum(class_ == "L" for class_ in classes)

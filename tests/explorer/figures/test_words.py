@@ -181,7 +181,7 @@ SAID: list[tuple[View, int, str]] = [
 
 @pytest.mark.parametrize(("head", "row", "text"), SAID)
 def test_a_sentence_has_the_numbers_of_its_row(head: View, row: int, text: str):
-    parts = captions.sentence(head, row)
+    parts = captions.sentences(head)[row]
     assert "".join(f"[{each}]" if i % 2 else each for i, each in enumerate(parts)) == text
 
 
@@ -189,7 +189,7 @@ def test_a_head_that_is_off_puts_no_weight_anywhere_and_a_role_is_named():
     off = ", head 5 of layer 3 (content) is off: its output is 0, so these weights reach nothing."
     both = [["Predicting ", "müde", off], ["Predicting ", "</s>", off]]
     assert captions.sentences_off(cross(PLAIN), "content") == both
-    assert captions.sentence(cross(PLAIN), 0, "content")[2].startswith(
+    assert captions.sentences(cross(PLAIN), "content")[0][2].startswith(
         ", head 5 of layer 3 (content) puts"
     )
 

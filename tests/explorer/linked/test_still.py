@@ -323,7 +323,7 @@ def test_words_and_several_rows_are_those_of_the_numbers_that_were_given():
             "text": "✗ not as they were given",
             "title": captions.badge(other.audit)["title"],
         }
-    texts = captions.sentence(words, 1)
+    texts = captions.sentences(words)[1]
     assert texts[:2] == ["For ", "houses"]
     assert captions.caption(words).split(" · ")[3].startswith("weights of words")
     assert (

@@ -28,7 +28,7 @@ from explorer.linked.view.feeds import bars_feed, race_feed
 from explorer.linked.view.home import Layout, fills_feed
 from explorer.linked.view.wire import BarsFeed, Feed, RaceFeed, Shade
 from transformer.run import DecodeStep, Translation
-from transformer.text.words import is_special
+from transformer.text.words import piece_groups
 from transformer.training.quality import perplexity
 
 SEEING = (
@@ -88,7 +88,7 @@ def costs_of(run: Translation) -> Costs:
             f"Each token is masked in turn in texts of at most {MOST_MASKED} tokens; this one has "
             f"{len(run.source_tokens):,}."
         )
-    ordinary = [i for i, piece in enumerate(run.source_tokens) if not is_special(piece)]
+    ordinary = [group.start for group in piece_groups(run.source_tokens) if not group.special]
     predictions = run.predict(ordinary)
     return Costs(
         tokens=run.source_tokens,
