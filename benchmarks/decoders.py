@@ -102,12 +102,15 @@ def _compare(name: str, directory: Path, model: Any, repeats: int) -> None:
             "transformers": partial(_theirs, eager, ids, True),
             "ours, bare": partial(_ours, translator, prompt, len(ids), False),
             "transformers, bare": partial(_theirs, fused, ids, False),
+            "transformers, prompt": partial(_theirs_with_prompt, fused, ids),
         }
         seconds = interleaved(runs, repeats)
         label = f"{name}, {len(ids)} + {WRITTEN} tokens"
         report(f"{label}, capture", seconds, "transformers", "ours", "at least 1.3")
         bare = "transformers, bare", "ours, bare"
         report(f"{label}, no capture", seconds, *bare, "at least 1.2")
+        alike = "transformers, prompt", "ours, bare"
+        report(f"{label}, no capture, candidates of the prompt", seconds, *alike, "at least 1.2")
 
 
 def _ours(translator: Translator, prompt: str, given: int, capture: bool) -> Any:
@@ -120,8 +123,8 @@ def _ours(translator: Translator, prompt: str, given: int, capture: bool) -> Any
     return run
 
 
-def _theirs(model: Any, ids: list[int], capture: bool) -> Any:
-    """The same search; with capture, all weights are returned."""
+def _theirs(model: Any, ids: list[int], capture: bool, streams: bool = False) -> Any:
+    """The same search; with capture, all weights are returned; with streams, all layers' outputs."""
     with torch.inference_mode():
         return model.generate(
             torch.tensor([ids]),
@@ -129,9 +132,20 @@ def _theirs(model: Any, ids: list[int], capture: bool) -> Any:
             min_new_tokens=WRITTEN,
             do_sample=False,
             output_attentions=capture,
+            output_hidden_states=streams,
             return_dict_in_generate=True,
             pad_token_id=0,
         )
+
+
+def _theirs_with_prompt(model: Any, ids: list[int]) -> list[Any]:
+    """The same search, and what ours has of each token of the prompt: ten candidates with their
+    log-probabilities."""
+    run = _theirs(model, ids, False, streams=True)
+    (last, *_) = run.hidden_states
+    with torch.inference_mode():
+        blocks = torch.split(last[-1][0], 256)
+        return [model.lm_head(rows).log_softmax(-1).topk(10) for rows in blocks]
 
 
 def _shared_keys(repeats: int) -> None:

@@ -28,8 +28,9 @@ from transformer.text.kinds import number
 AnyModel = EncoderDecoder | LanguageModel | EncoderModel
 ALTERNATIVES = 10
 """Number of most probable tokens that a step keeps of its distribution."""
-MOST_LOGITS = 1 << 22
-"""Logits that are computed at a time."""
+MOST_LOGITS = 1 << 24
+"""Logits that are computed at a time: 341 rows of 49,152 pieces take four fifths of the time of as
+many blocks of 85 (*measured*)."""
 BLOCK, FEW_BLOCKS = 256, 64
 """Numbers per block when ``largest`` searches a distribution; up to so many blocks, ``topk`` is
 faster."""
@@ -508,11 +509,12 @@ def given_nodes(state: DecodingState, rules: SearchRules) -> Iterator[Node]:
         token_ids = prompt[step : step + len(distribution)]
         tokens = torch.tensor(token_ids, device=distribution.device)[:, None]
         log_probs = distribution.gather(1, tokens)
-        only = torch.full_like(distribution, NEVER).scatter_(1, tokens, log_probs)
         allowed = _allowed(distribution, rules, node, token_ids)
-        candidates = candidates_of(distribution, allowed, only)
+        candidates = candidates_of(distribution, allowed, allowed)
         rows = zip(token_ids, log_probs[:, 0].tolist(), candidates, strict=True)
         for token_id, log_prob, of_row in rows:
+            # of a prompt only its own token may come next
+            of_row = of_row._replace(forced=of_row.ids[0] != token_id)
             node = node.extended(token_id, log_prob, of_row)
             node.state = NodeState.KEPT
             yield node
