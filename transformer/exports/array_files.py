@@ -3,7 +3,8 @@
 A file has ``weights``; or ``encoder_attentions``, ``decoder_attentions``, ``cross_attentions``; or
 arrays under words of one's own, (layers, heads, queries, keys) each, or as
 ``transformer.exports.arrays`` takes them. Its ``tokens``, or ``encoder_tokens`` and
-``decoder_tokens``, are lists of texts. Names, shapes and types are read before any numbers. No
+``decoder_tokens``, are lists of texts; ``special``, or ``encoder_special`` and
+``decoder_special``, say by 1 which of them stand for no text. Names, shapes and types are read before any numbers. No
 PyTorch.
 """
 
@@ -14,19 +15,24 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer.exports.array_numbers import Numbers, WeightsError
 from transformer.exports.array_run import ArrayRun, run_of
-from transformer.exports.arrays import OUTPUTS, Numbers, Tokens, WeightsError, texts_of
+from transformer.exports.array_tokens import Tokens, texts_of
+from transformer.exports.arrays import OUTPUTS
 from transformer.exports.record import TraceFileError
 from transformer.run import Translation
 from transformer.storage.packed import MOST_ARRAYS, npy_header
+from transformer.text.words import is_special
 
+V = TypeVar("V")
 MOST_BYTES = 256 * 2**20
 """Most bytes that the arrays of a file may unpack to."""
 MOST_JSON = 32 * 2**20
@@ -50,6 +56,10 @@ TOKENS: Mapping[str, str] = {
     "query_tokens": "decoder",
 }
 """Names of tokens in a file, with the side that they are of, if it is one."""
+SPECIAL: Mapping[str, str] = {
+    name.replace("tokens", "special"): side for name, side in TOKENS.items()
+}
+"""Names of what says by 0 and 1 which tokens stand for no text, with their side."""
 _SAFE_TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2"}
 _ZIP, _NPY = b"PK", b"\x93NUMPY"
 
@@ -60,6 +70,7 @@ class _Content:
 
     arrays: Mapping[str, Numbers]
     tokens: Mapping[str, Tokens] = field(default_factory=dict)  # as the file has them
+    special: Mapping[str, Iterable[int]] = field(default_factory=dict)
     name: str = ""  # of the run
 
 
@@ -91,21 +102,44 @@ def load_arrays(content: bytes) -> ArrayRun:
     arrays = {name: held.arrays[name] for name in known or held.arrays}
     if not arrays:
         raise TraceFileError(NOTHING)
-    if "tokens" in held.tokens:
-        return run_of(arrays, held.tokens["tokens"], name=held.name)
-    sides = {TOKENS[name]: texts_of(texts) for name, texts in held.tokens.items()}
-    return run_of(arrays, _texts(arrays, sides), name=held.name)
+    tokens = _by_side(held.tokens, TOKENS)
+    special = _by_side(held.special, SPECIAL)
+    if len(arrays) == 1 and "" not in tokens and len({*map(_key, tokens.values())}) == 1:
+        # one map whose queries and keys are the same text has it once
+        tokens = _once(tokens)
+        special = _once(special)
+    return run_of(arrays, _stated(tokens), name=held.name, special=_stated(special))
 
 
-def _texts(
-    arrays: Mapping[str, Numbers], sides: Mapping[str, Sequence[str]]
-) -> Mapping[str, Sequence[str]] | Sequence[str] | None:
-    """Tokens by side; those of one map whose queries and keys are the same text, once."""
-    if not sides:
-        return None
-    if len(arrays) == 1 and len({tuple(texts) for texts in sides.values()}) == 1:
-        return next(iter(sides.values()))
-    return sides
+def _key(tokens: Tokens) -> tuple[str, ...]:
+    """What tells the tokens of one side from those of another."""
+    return tuple(texts_of(tokens))
+
+
+def _once(by_side: Mapping[str, V]) -> dict[str, V]:
+    """What is said of several sides, as said of both."""
+    return dict(zip([""], by_side.values(), strict=False))
+
+
+def _stated(by_side: Mapping[str, V]) -> V | Mapping[str, V] | None:
+    """What is said of both sides, else of each; None if nothing is."""
+    return by_side.get("", by_side or None)
+
+
+def _by_side(values: Mapping[str, V], sides: Mapping[str, str]) -> dict[str, V]:
+    """What a file says of each side, or under "" of both; TraceFileError if it says it twice."""
+    by_side = dict[str, V]()
+    names = dict[str, str]()
+    for name, value in values.items():
+        side = sides[name]
+        same = [names[known] for known in names if known == side or not (known and side)]
+        if same:
+            raise TraceFileError(
+                f"The file has “{same[0]}” and “{name}”, which say the same: keep one."
+            )
+        by_side[side] = value
+        names[side] = name
+    return by_side
 
 
 def save_arrays(run: Translation, path: Path | io.BytesIO) -> None:
@@ -116,7 +150,9 @@ def save_arrays(run: Translation, path: Path | io.BytesIO) -> None:
             [run.layer_weights(kind, layer) for layer in range(site.n_layers)]
         )
     for side in run.config.stacks:
-        arrays[f"{side}_tokens"] = np.array(run.tokens(side), str)
+        tokens = run.tokens(side)
+        arrays[f"{side}_tokens"] = np.array(tokens, str)
+        arrays[f"{side}_special"] = np.array([is_special(token) for token in tokens])
     np.savez_compressed(path, allow_pickle=False, **arrays)
 
 
@@ -171,12 +207,14 @@ def _array(file: io.BytesIO) -> NDArray[np.generic]:
 def _sorted(arrays: Mapping[str, NDArray[np.generic]]) -> _Content:
     """Weights and tokens among the arrays of a file; other arrays are left out."""
     tokens = dict[str, Tokens]()
+    special = dict[str, Iterable[int]]()
     numbers = dict[str, Numbers]()
-    counts = dict[str, Numbers]()  # whole numbers, taken where nothing else could be meant
     name = ""
     for key, array in arrays.items():
         if key in TOKENS:
             tokens[key] = array
+        elif key in SPECIAL:
+            special[key] = array
         elif key == "name" and array.dtype.kind == "U":
             name = str(array)
         elif key in OUTPUTS:
@@ -185,9 +223,19 @@ def _sorted(arrays: Mapping[str, NDArray[np.generic]]) -> _Content:
             continue
         elif array.dtype.kind == "f":
             numbers[key] = array
-        elif array.dtype.kind in "iub":
-            counts[key] = array
-    return _Content(arrays=numbers or counts, tokens=tokens, name=name)
+    if not numbers:
+        _check_counts(arrays)
+    return _Content(arrays=numbers, tokens=tokens, special=special, name=name)
+
+
+def _check_counts(arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """TraceFileError, by name, for whole numbers that may be ids or counts, and are no weights."""
+    for name, array in arrays.items():
+        if array.ndim >= 2 and array.dtype.kind in "iub" and name not in ("mask", "scores"):
+            raise TraceFileError(
+                f"“{name}” holds whole numbers, which may be anything; if they are weights, call "
+                "them weights."
+            )
 
 
 def _read_json(content: bytes) -> _Content:
@@ -197,15 +245,17 @@ def _read_json(content: bytes) -> _Content:
     if isinstance(values, list):
         return _Content(arrays={"weights": values})
     tokens = {name: values[name] for name in TOKENS if values.get(name) is not None}
+    special = {name: values[name] for name in SPECIAL if values.get(name) is not None}
     known = [name for name in OUTPUTS if name in values]
     named = [
         name
         for name, value in values.items()
-        if isinstance(value, list) and name not in ("mask", "scores", *TOKENS)
+        if isinstance(value, list) and name not in ("mask", "scores", *TOKENS, *SPECIAL)
     ]
     return _Content(
         arrays={name: values[name] for name in known or named},
         tokens=tokens,
+        special=special,
         name=str(values.get("name", "")),
     )
 
@@ -229,11 +279,15 @@ def _read_safetensors(content: bytes) -> _Content:
     known = [tensor for tensor in tensors if tensor.dtype in _SAFE_TYPES]
     _too_large(sum(tensor.unpacked for tensor in known))
     arrays = {tensor.name: tensor.array(numbers) for tensor in known}
-    tokens = {name: _tokens_in_json(notes[name]) for name in TOKENS if name in notes}
-    return _Content(arrays=_sorted(arrays).arrays, tokens=tokens, name=str(notes.get("name", "")))
+    return _Content(
+        arrays=_sorted(arrays).arrays,
+        tokens={name: _in_json(notes[name]) for name in TOKENS if name in notes},
+        special={name: _in_json(notes[name]) for name in SPECIAL if name in notes},
+        name=str(notes.get("name", "")),
+    )
 
 
-def _tokens_in_json(text: str) -> Tokens:
+def _in_json(text: str) -> list[Any]:
     """The tokens in the metadata of a safetensors file, which holds texts only."""
     try:
         return json.loads(text)

@@ -11,15 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer.config import AttentionKind, ModelConfig, Place, Side, Site, Stack, SublayerName
-from transformer.exports.arrays import (
-    KindWeights,
-    OwnArrays,
-    Tokens,
-    Weights,
-    WeightsError,
-    own_arrays,
-    sides_of,
-)
+from transformer.exports.array_numbers import Weights, WeightsError
+from transformer.exports.array_tokens import Marks, Tokens
+from transformer.exports.arrays import KindWeights, OwnArrays, own_arrays, sides_of
 from transformer.exports.maps import RunOfMaps
 from transformer.text.typed import without_surrogates
 from transformer.text.words import is_special, spelled
@@ -226,12 +220,13 @@ def run_of(
     *,
     kinds: str | Mapping[str, str] | None = "",
     name: str | None = "",
+    special: Marks | None = None,
 ) -> ArrayRun:
     """Weights and tokens as a run; arguments and errors as in ``arrays.own_arrays``.
 
     ``name``: what the run is called, such as that of the model.
     """
-    return array_run(own_arrays(weights, tokens, kinds), name_of(name))
+    return array_run(own_arrays(weights, tokens, kinds, special), name_of(name))
 
 
 def name_of(name: object) -> str:

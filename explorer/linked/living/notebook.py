@@ -13,7 +13,8 @@ from explorer.linked.living.page import (
     page,
     tokens_in,
 )
-from transformer.exports.arrays import Tokens, Weights
+from transformer.exports.array_numbers import Weights
+from transformer.exports.array_tokens import Tokens
 from transformer.run import Translation
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from explorer.linked.view.home import HOME, fills_feed, home, next_feed, stops
 from explorer.linked.view.strips import claim_step, glossed, meant, strips_feed, tell
 from explorer.linked.view.wire import Feed, RaceFeed
 from transformer.config import Head
+from transformer.exports.array_numbers import Weights
 from transformer.exports.array_run import run_of
-from transformer.exports.arrays import Tokens, Weights
+from transformer.exports.array_tokens import Marks, Tokens
 from transformer.run import NotCapturedError, Translation
 from transformer.view import AuditReport
 
@@ -65,6 +66,7 @@ class WeightsOptions(TypedDict, total=False):
 
     tokens: Tokens | None
     kinds: str | Mapping[str, str]
+    special: Marks | None
     name: str
     place: str
     heads: str
@@ -82,6 +84,7 @@ def page(
     *,
     tokens: Tokens | None = None,
     kinds: str | Mapping[str, str] = "",
+    special: Marks | None = None,
     name: str = "",
     directory: str | Path | None = None,
     place: str = "",
@@ -102,7 +105,8 @@ def page(
 
     In the place of a run and its model, weights of one's own and their tokens, with a `name`, and
     `kinds`: "encoder", "decoder", "cross", or a word of one's own, as
-    ``transformer.exports.arrays.own_arrays`` takes them; WeightsError if they do not fit together.
+    ``transformer.exports.arrays.own_arrays`` takes them, as it does `special`: 1 for each token
+    that stands for no text. WeightsError if they do not fit together.
     """
     if tokens is not None:
         model = tokens
@@ -116,9 +120,10 @@ def page(
             "beside_directory": beside_directory,
         }
         _check_left_out(of_runs, "belongs to the run of a model; weights are shown without one")
-        run = run_of(run, tokens_in(model), kinds=kinds, name=name)
+        run = run_of(run, tokens_in(model), kinds=kinds, name=name, special=special)
         return written(run, Known(), place, heads)
-    _check_left_out({"kinds": kinds, "name": name}, "belongs to weights; a run has its own")
+    of_weights = {"kinds": kinds, "name": name, "special": special}
+    _check_left_out(of_weights, "belongs to weights; a run has its own")
     model = model_in(model)
     known = Known.of(model, directory)
     pair: tuple[Translation, Known] | None

@@ -21,8 +21,8 @@ from explorer.linked.view.feeds import about_row, fades, race_feed
 from explorer.linked.view.home import HOME, Layout, home, stops
 from explorer.linked.view.strips import positions_of, sides_of, strips_feed
 from transformer import Translator
+from transformer.exports.array_numbers import WeightsError
 from transformer.exports.array_run import run_of
-from transformer.exports.arrays import WeightsError
 from transformer.text.words import Special
 
 SOURCE = (Special("[CLS]"), "▁the", "▁old", "▁house", ".", Special("[SEP]"))

@@ -12,9 +12,10 @@ from safetensors.torch import save as save_tensors
 
 from transformer.exports import array_files
 from transformer.exports.array_files import FOREIGN, NOTHING, is_trace, load_arrays, save_arrays
+from transformer.exports.array_numbers import WeightsError
 from transformer.exports.array_run import run_of
-from transformer.exports.arrays import WeightsError
 from transformer.exports.record import TraceFileError
+from transformer.text.words import is_special
 from transformer.translator import Translator
 
 WORDS = ["[CLS]", "old", "house", "##s"]
@@ -94,7 +95,7 @@ FILES: dict[str, tuple[bytes, np.ndarray, list[str]]] = {
     "npz with ids": (npz({"weights": FULL, "tokens": [1, 2, 3, 4]}), FULL, list("1234")),
     "npz with bytes": (npz({"weights": FULL, "tokens": np.array(WORDS, "S")}), FULL, WORDS),
     "npz of whole numbers": (
-        npz({"patches": np.ones((1, 2, 4, 4), int), "mask": np.ones((4, 4), bool)}),
+        npz({"weights": np.ones((1, 2, 4, 4), int), "mask": np.ones((4, 4), bool)}),
         np.ones((1, 2, 4, 4), np.float32),
         list("1234"),
     ),
@@ -249,6 +250,27 @@ REFUSED: dict[str, tuple[Callable[[], bytes], type[ValueError], str]] = {
         WeightsError,
         "The tokens in the metadata of the file are no list in JSON.",
     ),
+    "whole numbers of any meaning": (
+        lambda: npz({"token_ids": np.ones((1, 4), int), "mask": np.ones((4, 4), bool)}),
+        TraceFileError,
+        "“token_ids” holds whole numbers, which may be anything; if they are weights, call them "
+        "weights.",
+    ),
+    "one side by two names": (
+        lambda: npz({"weights": FULL, "encoder_tokens": WORDS, "source_tokens": WORDS}),
+        TraceFileError,
+        "The file has “encoder_tokens” and “source_tokens”, which say the same: keep one.",
+    ),
+    "both sides and one": (
+        lambda: in_json({"weights": FULL.tolist(), "tokens": WORDS, "target_tokens": WORDS}),
+        TraceFileError,
+        "The file has “tokens” and “target_tokens”, which say the same: keep one.",
+    ),
+    "special tokens of another number": (
+        lambda: npz({"weights": FULL, "tokens": WORDS, "special": [1, 0, 0]}),
+        WeightsError,
+        "There are 4 tokens, and it is said of 3 whether they are special.",
+    ),
     "null": (
         lambda: in_json({"weights": None}),
         WeightsError,
@@ -316,3 +338,25 @@ def test_the_maps_of_a_model_s_run_are_saved_as_weights_of_one_s_own(translator:
         for layer, head in np.ndindex(layers, heads):
             expected = run.weights(kind, layer, head)
             np.testing.assert_allclose(again.weights(kind, layer, head), expected, atol=1e-6)
+
+
+SAID = {"tokens": ["a", "[SEP]", "b", "c"], "special": [True, False, False, True]}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        npz({"weights": FULL, **SAID}),
+        in_json({"weights": FULL.tolist(), **SAID}),
+        save_numbers({"weights": FULL}, {name: json.dumps(value) for name, value in SAID.items()}),
+    ],
+    ids=["npz", "json", "safetensors"],
+)
+def test_a_file_says_which_tokens_are_special_whatever_their_spelling_and_keeps_it(content: bytes):
+    run = load_arrays(content)
+    for _ in range(2):
+        assert run.source_tokens == ("a", "▁[SEP]", "▁b", "c")
+        assert [*map(is_special, run.source_tokens)] == SAID["special"]
+        file = io.BytesIO()
+        save_arrays(run, file)
+        run = load_arrays(file.getvalue())

@@ -8,8 +8,10 @@ import pytest
 import torch
 
 from transformer.config import AttentionKind
+from transformer.exports.array_numbers import MOST_TOKENS, WeightsError
 from transformer.exports.array_run import UNCHECKED, YOURS, run_of
-from transformer.exports.arrays import MOST_TOKENS, WeightsError, own_arrays, pieces_of
+from transformer.exports.array_tokens import pieces_of
+from transformer.exports.arrays import own_arrays
 from transformer.text.words import Special
 from transformer.view import Window
 
@@ -320,6 +322,20 @@ def test_tokens_that_stand_for_no_text_are_known_by_their_names():
     assert not any(isinstance(piece, Special) for piece in pieces_of(["pt_BR", "<b>", "[1]"]))
 
 
+def test_who_has_the_vocabulary_says_which_tokens_stand_for_no_text():
+    tokens = ["<start>", "[SEP]", "a"]
+    by_list = run_of(CROSS[..., :3, :3], tokens, special=np.array([1, 0, 0]))
+    by_side = run_of(
+        CROSS[..., :3],
+        {"keys": tokens, "queries": WORDS[:4]},
+        special={"source": [1, 0, 0], "target": [0] * 4},
+    )
+    for run in (by_list, by_side):
+        assert run.source_tokens == ("<start>", "▁[SEP]", "▁a")
+        assert [isinstance(piece, Special) for piece in run.source_tokens] == [True, False, False]
+    assert by_side.target_tokens[0] == "▁[CLS]"  # said to be a word
+
+
 def test_weights_without_tokens_are_numbered():
     run = run_of(CROSS)
     assert run.source_tokens == ("▁1", "▁2", "▁3", "▁4", "▁5")
@@ -327,6 +343,22 @@ def test_weights_without_tokens_are_numbered():
 
 
 REFUSED: dict[str, tuple[Callable[[], object], str]] = {
+    "special ones of no tokens": (
+        lambda: run_of(FULL, special=[1] * 5),
+        "Special tokens were given without the tokens that they are of.",
+    ),
+    "special ones of one side": (
+        lambda: run_of(FULL, WORDS, special={"encoder": [0] * 5}),
+        "Special tokens are to be given in the form of the tokens.",
+    ),
+    "special ones by name": (
+        lambda: run_of(FULL, WORDS, special=WORDS),
+        "Special tokens are told by 0 and 1, one for each token, and not by '[CLS]'.",
+    ),
+    "a side by two names": (
+        lambda: run_of(FULL, {"encoder": WORDS, "source": WORDS}),
+        "The tokens of the encoder are given twice: once is enough.",
+    ),
     "tokens": (
         lambda: own_arrays(FULL, WORDS[:4]),
         "The queries axis of “weights” has 5, but 4 tokens were given.",
