@@ -54,6 +54,12 @@ STILL = """addEventListener("DOMContentLoaded", () => {
 processor."""
 VIEWPORT = {"width": 1400, "height": 900}
 PHONE = {"width": 390, "height": 844}
+LAID_OUT = """document.querySelector(".stSidebar").getBoundingClientRect().left >= 0
+  && [...document.querySelectorAll(".stPlotlyChart")].every((chart) => {
+    const { width } = chart.querySelector(".js-plotly-plot")._fullLayout;
+    return Math.abs(width - chart.clientWidth) < 1;
+  })"""
+"""The menu is back beside the page, and every figure is as wide as its place."""
 
 
 @dataclass
@@ -109,6 +115,15 @@ class Visitor:
     def phone(self) -> None:
         """Makes the window as small as a phone's."""
         self.page.set_viewport_size(PHONE)
+
+    def desk(self) -> None:
+        """Makes the window of a phone as wide as usual again, and waits until all lies there.
+
+        First the page is wide, then the menu comes back, at last the figures follow: until then, a
+        click misses the mark that it is meant for.
+        """
+        self.page.set_viewport_size(VIEWPORT)
+        self.until(LAID_OUT)
 
     def told(self, selector: str = ".stMain") -> str:
         """The text of an element, in one line."""

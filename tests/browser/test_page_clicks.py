@@ -147,7 +147,7 @@ def test_a_step_moves_the_logit_lens_and_a_click_on_a_box_opens_the_part(visitor
     visitor.phone()
     visitor.rested()
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    visitor.page.set_viewport_size({"width": 1400, "height": 900})
+    visitor.desk()
     visitor.rested()
     visitor.until("document.querySelector('.st-key-anatomy-lens .js-plotly-plot')")
     first = visitor.page.locator(".js-plotly-plot .nsewdrag").first
@@ -174,7 +174,7 @@ def test_a_click_chooses_a_head_and_an_example_opens_its_view(visitor: Visitor) 
     visitor.until("document.querySelectorAll('.stPlotlyChart .nsewdrag').length === 1")
     visitor.phone()
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= 390
-    visitor.page.set_viewport_size({"width": 1400, "height": 900})
+    visitor.desk()
     assert visitor.page.locator("h5", has_text="L1 H1 · next token").count() == 1
     visitor.rested()
     box = box_of(visitor.page.locator(".stPlotlyChart .nsewdrag"))
