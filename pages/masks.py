@@ -30,7 +30,7 @@ with for_pytorch("masks"):
     from explorer.app.server.view import View
     from explorer.app.shell import needs, sections
     from explorer.app.shell.changed import of_tokens
-    from explorer.app.shell.page import open_sentence_page
+    from explorer.app.shell.page import open_sentence_page, show_with_model
     from explorer.figures import heatmap
     from explorer.figures.base import captions
     from explorer.figures.base.labels import percent
@@ -118,7 +118,7 @@ def show(opened: View) -> None:
     now = session.current()
     if now.view == "batch":
         if not needs.tell_lack(opened.source, ("encoder",)):
-            batch(opened)
+            show_with_model(opened, batch)
         return
     usual = "decoder" if "decoder" in opened.kinds else "encoder"
     kind = now.kind if now.kind in opened.kinds else usual

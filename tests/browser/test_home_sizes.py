@@ -203,3 +203,14 @@ def test_a_window_that_is_made_narrow_has_its_maps_one_below_the_other(visitor: 
                 assert visitor.page.locator(f".lv-grid.{layout}").count() == 1
         assert len(set(visitor.read(edges))) == 1
         assert visitor.read(over) <= 0
+
+
+def test_on_a_phone_every_line_under_a_picture_is_read_whole(visitor: Visitor) -> None:
+    visitor.phone()
+    cut = """[...document.querySelectorAll(".lv-cell .lv-foot .lv-words")]
+      .filter((e) => e.scrollWidth > e.clientWidth).map((e) => e.textContent)"""
+    for model, text in (("copy", "one two three"), ("language/writer", "one two three")):
+        visitor.open(model=model, text=text)
+        visitor.rested()
+        assert visitor.page.locator(".lv-foot .lv-words").count() > 0
+        assert visitor.read(cut) == []

@@ -10,9 +10,11 @@ from streamlit.testing.v1 import AppTest
 
 from explorer.app.address import sitemap
 from explorer.app.address.parameters import KEEP
+from explorer.app.controls import plain
 from explorer.app.server import examples, models, studies
 from explorer.app.server.examples import text_on
 from explorer.figures.base import labels
+from transformer import interventions as do
 from transformer.hub.settings import HOSTED_VARIABLE
 from transformer.translator import Translator
 
@@ -73,6 +75,21 @@ def test_a_long_text_stays_in_the_session_and_says_so():
     at = click_menu(at, "pages/open_file.py")
     assert "text" not in at.query_params
     assert at.session_state["state"].text == text
+
+
+def test_another_model_switches_off_the_changes_that_it_has_no_place_for():
+    changes = (do.ablate("cross", 5, 2), do.ablate("decoder", 1, 0))
+    at = run(model="en-pt", text="He is old.", changes=do.write_text(changes))
+    picker = next(each for each in at.selectbox if each.label == "Model")
+    picker.set_value("language/lm-en").run()
+    assert not at.error
+    told = "has no place for it: cross-attention, layer 6, head 3 gives no output."
+    assert plain(told) in said(at)
+    state = at.session_state["state"]
+    assert (state.changes, state.off) == (changes[1:], ((0, changes[0]),))
+    next(each for each in at.selectbox if each.label == "Model").set_value("en-pt").run()
+    assert at.session_state["state"].off == state.off
+    assert "no place" not in said(at)
 
 
 def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):

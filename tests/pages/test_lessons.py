@@ -56,6 +56,43 @@ def test_a_step_offers_its_view_once_a_value_that_its_page_alone_reads_is_anothe
     assert offers == [False, True]
 
 
+@pytest.mark.parametrize(
+    ("model", "number", "name"),
+    [
+        ("en-pt", 1, "map"),
+        ("language/lm-en", 13, "induction"),
+        ("encoder/masked-en", 1, "map"),  # none is about an encoder alone
+    ],
+)
+def test_the_home_page_leads_to_the_first_lesson_that_its_model_can_take(
+    model: str, number: int, name: str
+):
+    at = run(model=model)
+    start = next(each.proto for each in at.get("page_link") if "Start here" in each.proto.label)
+    assert plain(start.label).endswith(f"then lesson {number}")
+    assert f"lesson={name}.1" in start.query_string
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "other"),
+    [
+        ("map", "encoder/masked-en", "English → Portuguese"),
+        ("masks", "language/lm-en", "English → Portuguese"),
+        ("induction", "encoder/masked-en", "English language model"),
+        ("induction", "en-pt", "English language model"),
+    ],
+)
+def test_a_lesson_that_a_model_cannot_take_is_taken_with_one_that_can(
+    name: str, model: str, other: str
+):
+    at = run(SHIPPED[name].steps[1].page, lesson=f"{name}.2", model=model)
+    assert not options(at)
+    taken = follow(at, plain(f"Take this lesson with {other}"))
+    assert not any("Take this lesson" in label for label in labels(taken))
+    assert options(taken)
+    assert taken.session_state["state"].lesson == (name, 1)
+
+
 @pytest.mark.parametrize(("name", "i"), thinned(STEPS, 3))
 def test_every_step_opens_its_page_with_a_picture(name: str, i: int):
     view = SHIPPED[name].steps[i]

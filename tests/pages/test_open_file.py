@@ -104,6 +104,18 @@ def test_every_page_takes_an_imported_run_or_says_in_one_sentence_that_it_needs_
         assert "Imported file" in said(at)
 
 
+def test_a_batch_of_a_file_says_that_it_needs_the_model_and_offers_no_field_for_it(
+    translation: Translation, own_models: Path
+):
+    (own_models / "reverse").unlink()
+    at = opened(trace_file(translation, None))
+    at.query_params["view"] = "batch"
+    at = on_page(at, "pages/masks.py")
+    assert "needs the model" in said(at)
+    assert not at.error
+    assert not [each for each in at.text_area if each.label.startswith("The sentences")]
+
+
 def test_another_sentence_for_an_imported_run_is_refused_in_one_sentence(translation: Translation):
     at = on_page(opened(trace_file(translation, None)), "app.py")
     at.text_input[0].set_value("one two").run()

@@ -3,25 +3,45 @@
 from collections.abc import Iterator, Sequence
 
 from transformer import interventions as do
+from transformer.config import ModelConfig
 from transformer.interventions.base import RunShape
 
-__all__ = ["RunShape", "check"]
+__all__ = ["RunShape", "check", "fits"]
+
+_AMPLE = 2**31
+"""Tokens of a text that is long enough for every change."""
 
 
 def check(changes: Sequence[do.Intervention], shape: RunShape) -> None:
     """Raises InterventionError if a change does not fit the request, or if two contradict each
     other."""
     for change in changes:
-        steers = isinstance(change, do.Choose | do.Forbid | do.Prefix)
-        if steers and not shape.config.writes:
-            raise do.InterventionError(
-                f"This model is an encoder alone, which writes no output to steer: {change}."
-            )
+        _check_output(change, shape.config)
         change.check(shape, changes)
     decisions = [decision for change in changes for decision in _decides(change)]
     for decision in decisions:
         if decisions.count(decision) > 1:
             raise do.InterventionError(f"Two changes decide {decision}; keep one of them.")
+
+
+def fits(change: do.Intervention, config: ModelConfig) -> bool:
+    """Whether a model has what a change is about, whatever its text."""
+    shape = RunShape(config, typed=_AMPLE, source=_AMPLE, target=_AMPLE)
+    try:
+        _check_output(change, config)
+        do.Intervention.check(change, shape, ())
+    except do.InterventionError:
+        return False
+    return True
+
+
+def _check_output(change: do.Intervention, config: ModelConfig) -> None:
+    """InterventionError if a change steers an output, and the model writes none."""
+    steers = isinstance(change, do.Choose | do.Forbid | do.Prefix)
+    if steers and not config.writes:
+        raise do.InterventionError(
+            f"This model is an encoder alone, which writes no output to steer: {change}."
+        )
 
 
 def _decides(change: do.Intervention) -> Iterator[str]:

@@ -125,6 +125,12 @@ class Lesson(Checked):
         if not 1 <= len(self.steps) <= MOST_STEPS:
             raise ValueError(f"steps must be a list of 1 to {MOST_STEPS} steps.")
 
+    def lacks(self, config: ModelConfig) -> list[str]:
+        """What it needs that a model does not have: kinds of attention, and facts."""
+        kinds = [need for need in self.needs if need not in FACTS and need not in config.sizes]
+        facts = [need for need in self.needs if need in FACTS and not FACTS[need](config)]
+        return kinds + facts
+
 
 def read(path: Path) -> Lesson:
     """Reads a lesson; LessonError if the file is none."""

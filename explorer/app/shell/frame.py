@@ -75,9 +75,15 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
                 label = sitemap.PAGES[neighbour].name.removesuffix(" self-attention")
                 menu.link(neighbour, label, sitemap.PAGES[neighbour].icon, "content")
         if page == sitemap.HOME and now.lesson is None:  # its pictures fill the window to its end
-            start = "Start here: click a word; then lesson 1"
             with st.container(key="next", width="content"):
-                menu.link(page, start, ":material/flag:", "content", lesson="map.1")
+                _start(source)
+
+
+def _start(source: Source | None) -> None:
+    """Draws the link to the first lesson that the model can take."""
+    number, lesson = strip.first(source)
+    start = f"Start here: click a word; then lesson {number}"
+    strip.link(lesson, 0, start, ":material/flag:")
 
 
 def end(

@@ -8,18 +8,22 @@ from functools import partial
 import streamlit as st
 
 from explorer.app.address import State, session, sitemap
+from explorer.app.address.change_list import Listed, parted
+from explorer.app.address.kinds import Moves
 from explorer.app.controls import plain, refusal
 from explorer.app.controls.pickers import choose
 from explorer.app.server import models
 from explorer.app.server.hub_models import suggest
 from explorer.app.server.models import ModelHandle, OpenFile
 from explorer.app.server.source import Source
-from explorer.app.shell import hub_picker, menu
+from explorer.app.shell import changed, hub_picker, menu
 from explorer.app.shell.fitting import fit_model
 from explorer.lenses.words.languages import language_name
+from explorer.linked.living.beside import in_words
 from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
+from transformer.interventions.request import fits
 
 MOST_LEFT_OUT = 3
 """Folders that are named as left out."""
@@ -140,7 +144,22 @@ def take_model(name: str) -> None:
     with suppress(KeyError, ValueError, OSError):
         opens = models.find(now.model or next(iter(models.available()))).default_heads
     chosen = {kind: None if head == opens.get(kind) else head for kind, head in heads.items()}
-    session.change(model=name, source=None, **chosen)
+    session.change(model=name, source=None, **chosen, **_changes_for(name, now))
+
+
+def _changes_for(name: str, now: State) -> Moves:
+    """The state's changes with another model: those that it has no place for are switched off."""
+    items = changed.all_of(now)
+    with suppress(KeyError, ValueError, OSError):
+        model = models.available()[name]
+        config = model.config
+        unfit = [change for change, on in items if on and not fits(change, config)]
+        if not unfit:
+            return {}
+        changes = "; ".join(map(in_words, unfit))
+        session.notice(f"Switched off, because {model.title} has no place for it: {changes}.")
+        return parted(Listed(change, on and change not in unfit) for change, on in items)
+    return {}
 
 
 def _pick_language(source: Source, now: State) -> None:

@@ -22,6 +22,7 @@ from explorer.app.lessons.files import CHECKS, FACTS, Lesson, Step, every, find
 from explorer.app.lessons.progress import Note
 from explorer.app.lessons.questions import Measured, Question, Viewpoint, kind_of
 from explorer.app.server import models
+from explorer.app.server.source import Source
 from explorer.app.server.view import View
 from explorer.app.shell import menu, needs
 from explorer.figures.base import labels
@@ -50,13 +51,36 @@ def link(
     step: int,  # from 0
     label: str,
     icon: str | None = None,
+    **named: str,  # further parameters of the address that the link sets
 ) -> None:
     """Draws a link that opens a step."""
     view = lesson.steps[step]
     at = {"lesson": LESSON.write((lesson.name, step))}
-    st.page_link(
-        view.page, label=plain(label), icon=icon, query_params={**KEEP, **view.params, **at}
-    )
+    query = {**KEEP, **view.params, **at, **named}
+    st.page_link(view.page, label=plain(label), icon=icon, query_params=query)
+
+
+def first(source: Source | None) -> tuple[int, Lesson]:
+    """The number of the first lesson that a model can take, and the lesson; lesson 1 without
+    one."""
+    lessons = [*every()[0].values()]
+    fitting = lessons
+    if source is not None:
+        with suppress(ValueError, OSError):  # a damaged model
+            config = source.config
+            fitting = [lesson for lesson in lessons if not lesson.lacks(config)]
+    lesson = next(iter(fitting), lessons[0])
+    return lessons.index(lesson) + 1, lesson
+
+
+def _offer_model(lesson: Lesson, at: int) -> None:
+    """Links to the step with the first model that has what the lesson needs."""
+    for name, model in models.available().items():
+        with suppress(ValueError, OSError):
+            if not lesson.lacks(model.config):
+                offer = f"Take this lesson with {model.title}"
+                link(lesson, at, offer, ":material/arrow_forward:", model=name)
+                return
 
 
 def draw(
@@ -85,9 +109,8 @@ def draw(
         config = None
         with suppress(ValueError, OSError):  # a damaged model
             config = None if source is None else source.config
-        untrue = [
-            fact for fact in lesson.needs if fact in FACTS and config and not FACTS[fact](config)
-        ]
+        lacks = [] if config is None else lesson.lacks(config)
+        untrue = [need for need in lacks if need in FACTS]
         with st.container(key="lesson-text"):
             text = step.text_for(config)
             if untrue:
@@ -96,13 +119,11 @@ def draw(
                 )
                 text += "Choose another model on the left."
             st.markdown(text.replace("![", "!\\["))
-        lacking = [
-            kind for kind in lesson.needs if kind not in FACTS and not needs.has(source, kind)
-        ]
+        lacking = [need for need in lacks if need not in FACTS]
         if lacking and source is not None:
             st.caption(plain(needs.sentence(source, lacking)))
-        elif untrue:
-            return
+        if lacks:
+            _offer_model(lesson, at)
         elif step.question is not None:
             _place.set(st.container(key="lesson-question"))
             if not controls:

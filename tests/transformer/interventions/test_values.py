@@ -18,6 +18,8 @@ from properties import PROPERTY, as_file, damaged, garbled, or_refused
 
 from transformer import interventions as do
 from transformer.interventions.codec import LONGEST, MOST_CHANGES, join
+from transformer.interventions.request import fits
+from transformer.storage.description import read_config
 
 OTHER = do.run("one two_~%", [5, 6, 2], [do.hide(0), do.choose(1, "▁a_b~%")])
 WRITTEN = [
@@ -274,3 +276,23 @@ def test_a_row_may_look_ahead_where_a_mask_of_its_own_kind_lets_it(ready):
         do.InterventionError, match="Query 2 cannot attend to key 3, which comes after it"
     ):
         ready.force(TEXT, ids, interventions=[do.mask("encoder", allow=[(1, 2)]), row])
+
+
+MODELS = Path(__file__).parents[3] / "assets" / "models"
+
+
+@pytest.mark.parametrize(
+    ("change", "unfit"),
+    [
+        (do.ablate("cross", 5, 2), {"en-de", "language/lm-en", "encoder/masked-en"}),
+        (do.ablate("decoder", 1, 0), {"encoder/masked-en"}),
+        (do.ablate("encoder", 1, 7), {"language/lm-en"}),
+        (do.choose(400, "x"), {"encoder/masked-en"}),
+        (do.hide(300), {"language/lm-en", "encoder/masked-en"}),
+    ],
+)
+def test_a_change_fits_a_model_that_has_what_it_is_about(
+    change: do.Intervention, unfit: set[str]
+) -> None:
+    names = ("en-pt", "en-de", "language/lm-en", "encoder/masked-en")
+    assert {name for name in names if not fits(change, read_config(MODELS / name))} == unfit
