@@ -627,7 +627,8 @@ class Request:
         config = self.config
         free = self.output is None
         end = bool(ids) and ids[-1] in self.reader.ends
-        best = [step.alternatives[0] for step in steps if step.alternatives]
+        written = steps[self.given :]
+        best = [step.alternatives[0] for step in written if step.alternatives]
         padding = sum(token.excluded and token.token_id == config.pad_id for token in best)
         places = "1 step" if padding == 1 else f"{padding} steps"
         length = len(self.source_ids) or len(ids)

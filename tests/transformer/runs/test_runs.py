@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from closed_form import CASES, KNOWN
-from random_models import random_model
+from random_models import random_language_model, random_model
 
 from transformer import (
     AttentionKind,
@@ -266,10 +266,20 @@ def test_padding_that_was_most_probable_and_never_written_is_noted(tokenizer, be
     steps = len(run.steps)
     assert f"At {steps} step{'s' * (steps > 1)} {said}" in run.notes
     assert not any("<pad>" in note for note in reader.force("one two", run.text or "one").notes)
+    continued = Translator(
+        random_language_model(vocab_size=tokenizer.vocab_size), tokenizer, rules=barred
+    ).generate("one two", max_length=4, hooks={"logits": lambda logits, _: _padded(logits)})
+    assert continued.notes[-1] == f"At {len(continued.steps) - continued.n_given} steps {said}"
     free = Translator(model, tokenizer, name="padding").translate(
         "one two", beam_size=1, max_length=3
     )
     assert not any("most probable" in note for note in free.notes)
+
+
+def _padded(logits: torch.Tensor) -> torch.Tensor:
+    """The logits, with padding most probable."""
+    logits[..., random_language_model().config.pad_id] += 50
+    return logits
 
 
 COLOURS = (
@@ -329,6 +339,19 @@ def test_a_text_that_leaves_out_two_thirds_says_so_and_by_sentences_it_is_whole(
 )
 def test_length_and_what_is_read_decide_together(read, written, unread, named):
     assert (unread >= unread_limit(read, written)) == named
+
+
+@pytest.mark.parametrize(("written", "passes"), [(7, 2), (8, 1), (14, 1), (15, 2)])
+def test_without_a_trace_only_an_unusual_length_asks_for_a_pass_more(
+    translator, monkeypatch, written, passes
+):
+    made = []
+    replayed = requests.Request.replayed
+    monkeypatch.setattr(
+        requests.Request, "replayed", lambda *each: made.append(1) or replayed(*each)
+    )
+    run = translator.force(words(10), words(written), capture=False)
+    assert (len(run.source_tokens), len(run.target_ids), len(made)) == (11, written + 1, passes)
 
 
 def test_one_line_in_is_one_line_out(capsys, tmp_path):

@@ -29,7 +29,7 @@ from transformer.encodings import REGISTRY
 from transformer.run import Translation
 from transformer.trace import AttentionTrace, EmbeddingTrace, LayerTrace
 from transformer.translator import Translator, retrace
-from transformer.view import PLACES, Check, difference
+from transformer.view import PLACES, Check, difference, difference_as_given
 
 TEXT, OTHER = "one two three four five", "five four three two one"
 KINDS = list(AttentionKind)
@@ -215,6 +215,23 @@ def test_other_log_probabilities_and_reports_of_nothing_fail(trace):
         == difference([1], [1, 1], 1)
         == math.inf
     )
+
+
+@pytest.mark.parametrize(
+    ("recorded", "expected", "apart"),
+    [
+        (None, None, 0),
+        (None, [0], math.inf),
+        ([1, math.nan], [1, math.nan], 0),
+        ([1, math.nan], [2, math.nan], 0.5),
+        ([1, math.nan], [1, 1], math.inf),
+        ([1, 1], [1, math.nan], math.inf),
+        ([1, 1, 1], [1, 1], math.inf),
+        ([[1, 1]], [1, 1], math.inf),
+    ],
+)
+def test_numbers_as_given_may_be_none_in_the_same_places(recorded, expected, apart):
+    assert difference_as_given(recorded, expected, 1) == apart
 
 
 def test_a_head_is_audited_when_somebody_asks_and_once(run):
