@@ -339,12 +339,12 @@ def test_changes_that_cannot_be_read_are_named(text: str):
     assert ("changes" in said(at), line(at)) == (True, [])
 
 
-def test_a_claim_about_an_example_is_made_for_the_model_as_it_is_only():
-    text = examples.of(models.find("en-de")).examples[0].text
-    for more in ({}, {"changes": ABLATED}):
-        assert (feeds(run(model="en-de", text=text, **more))["strips"]["claim"] is None) == bool(
-            more
-        )
+def test_a_claim_about_an_example_is_made_of_its_head_in_the_model_as_it_is_only():
+    example = examples.of(models.find("en-de")).examples[0]
+    assert (example.claim.layer, example.claim.head) != (0, 0)
+    for more in ({}, {"changes": ABLATED}, {"cross": "1.1"}):
+        strips = feeds(run(model="en-de", text=example.text, **more))["strips"]
+        assert (strips["claim"] is None) == bool(more)
 
 
 def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pytest.MonkeyPatch):

@@ -423,8 +423,11 @@ def _strips(scene: Scene, looks: Looks) -> StripsFeed:
     tour = list[Stop]()
     if scene.tour:
         tour = stops(translation, opening.position)
-    if opened.example is not None and opening.claimed is not None and "cross" in scene.kinds:
-        claim = {"step": opening.claimed, "text": opened.example.claim.text}
+    example = opened.example
+    if example is not None and opening.claimed is not None and "cross" in looks:
+        its_head = (example.claim.layer, example.claim.head)
+        if looks["cross"].head == its_head:
+            claim = {"step": opening.claimed, "text": example.claim.text}
     return strips_feed(
         opened.key,
         translation,
