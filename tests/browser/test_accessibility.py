@@ -116,6 +116,21 @@ def test_every_page_has_contrast_and_names_in_light_and_dark(visitor: Visitor, g
     assert not wrong, "\n".join(wrong)
 
 
+INK = """[...document.querySelectorAll(".st-key-shifted text")]
+  .filter((label) => label.textContent === "drei").map((label) => getComputedStyle(label).fill)"""
+"""The colours of a token in the figure of what training is shown."""
+
+
+def test_words_in_figures_follow_the_page_when_it_becomes_dark(visitor: Visitor) -> None:
+    visitor.page.emulate_media(color_scheme="light")
+    link = {"model": "random", "text": "one two three", "target": "eins drei zwei"}
+    visitor.go("training", f"{INK}.length > 0", **link)
+    light = "(fill) => fill.match(/\\d+/g).slice(0, 3).every((part) => Number(part) > 128)"
+    assert not visitor.read(f"{INK}.some({light})")
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.until(f"{INK}.length > 0 && {INK}.every({light})")
+
+
 def test_the_opened_export_has_contrast_and_names(visitor: Visitor) -> None:
     visitor.open("cross_attention", **case_link("copy", step="2"))
     visitor.page.locator(".st-key-export-run button").first.click()

@@ -4,7 +4,8 @@ Streamlit opens a page with the query that the server sent with the link, whatev
 So the query is constant, and means "keep this session's state" (`address/session.py`): a step of
 the cursor sends no link again. `linked_view/menu.js` writes the full address into the
 `href`, for new tabs and copies; `page/words.js` lists the words of the glossary that the
-page uses, and `page/enter.js` lets Enter run the model in a field of several lines.
+page uses, `page/scheme.js` has the page drawn anew when it becomes dark or light, and
+`page/enter.js` lets Enter run the model in a field of several lines.
 """
 
 from typing import Literal
@@ -19,8 +20,9 @@ from explorer.app.server.models import KINDS
 from explorer.linked.served import imported
 
 _SCRIPTS = f"""
-export default async ({{ data, parentElement }}) => {{
+export default async ({{ data, parentElement, setTriggerValue }}) => {{
   (await {imported("linked_view/menu.js")}).keep({{ data: data[0] }});
+  (await {imported("page/scheme.js")}).follow({{ setTriggerValue }});
   (await {imported("page/words.js")}).begin(parentElement);
   await {imported("page/enter.js")};
 }};
@@ -83,4 +85,4 @@ def draw() -> None:
                 link("inside_a_head", f"Inside: {kind}", kind=kind)
         shared = [name for name in SHARED if name not in HERE]
         facts = {"query": KEEP, "shared": shared, "steady": session.CARRIED}
-        _addresses(key="menu-addresses", data=[facts])
+        _addresses(key="menu-addresses", data=[facts], on_scheme_change=session.keep)
