@@ -289,6 +289,19 @@ def test_a_state_is_one_file_with_all_that_decides_what_is_exported(data, export
     assert RunDirectory(tmp_path, shorter, exported, "data").load_state() == ["steps"]
 
 
+@pytest.mark.parametrize("averaged", [False, True])
+def test_the_weights_that_did_better_are_exported(data, exported, tmp_path: Path, averaged: bool):
+    trainer = make_trainer(data)
+    for _ in range(10):
+        trainer.advance()
+    RunDirectory(tmp_path, trainer, replace(exported, averaged=averaged), "data").save()
+    weights = load_translator(tmp_path, "cpu").model.embedding.weight
+    own = trainer.model.embedding.weight.half().float()  # as a file keeps them
+    average = trainer.average["embedding.weight"].half().float()
+    assert torch.equal(weights, average) == averaged
+    assert torch.equal(weights, own) == (not averaged)
+
+
 def test_a_state_of_something_else_or_damaged_or_missing_is_one_sentence(
     data, exported, tmp_path: Path
 ):
