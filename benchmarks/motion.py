@@ -59,6 +59,7 @@ class Film:
 
     def rests(self) -> None:
         """Waits until the page is drawn and checked."""
+        self.page.wait_for_selector(".lv[data-ready=true] .main-svg", timeout=120_000)
         self.page.wait_for_function(DRAWN, timeout=120_000)
         badges = "[...document.querySelectorAll('.lv-badge')]"
         checked = f"{badges}.every((badge) => !badge.textContent.includes('checking'))"
