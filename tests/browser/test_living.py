@@ -30,6 +30,21 @@ def run(translator: Translator) -> Translation:
     return translator.translate("one two three", max_length=7)
 
 
+def test_beside_the_only_map_of_a_page_lie_all_heads_of_its_kind(opened: Open) -> None:
+    weights = np.full((2, 3, 4, 4), 0.25, np.float32)
+    visitor = opened(page(weights, ["one", "two", "three", "four"]))
+    tab = visitor.page
+    tab.set_viewport_size({"width": 1280, "height": 800})
+    beside = """() => {
+      const [map, heads] = [".lv-grid > [data-plot]", ".living-heads"].map((part) =>
+        document.querySelector(part).getBoundingClientRect());
+      return heads.left > map.right && heads.top === map.top && heads.right > 1200;
+    }"""
+    tab.wait_for_function(beside)
+    tab.set_viewport_size(PHONE)
+    tab.wait_for_function(f"() => !({beside})()")
+
+
 def test_the_file_steps_says_the_weights_of_the_run_plays_and_is_printed(
     opened: Open, run: Translation, tmp_path: Path
 ) -> None:

@@ -80,11 +80,12 @@ def vocabulary(directory: Path, config: TransformerConfig) -> tuple[Vocabulary, 
     sizes = config.vocab_size, config.n_target_pieces
     one = not separate and sizes[0] == sizes[1]
     first = _ids(directory / tables[0], sizes[0])
-    ids = first, first if one else _ids(directory / tables[1], sizes[1])
-    source, target = (
-        _pieces(directory / file, numbers, size)
-        for file, numbers, size in zip((SOURCE_FILE, TARGET_FILE), ids, sizes, strict=True)
-    )
+    source = _pieces(directory / SOURCE_FILE, first, sizes[0])
+    if one:
+        target = source.split_by(directory / TARGET_FILE)
+    else:
+        second = _ids(directory / tables[1], sizes[1])
+        target = _pieces(directory / TARGET_FILE, second, sizes[1])
     into = languages_of(source, ">>") if one else ()
     found = Vocabulary(source, target, into)
     pad = source.ids[PAD]

@@ -5,6 +5,9 @@ whose one file holds both. Special pieces and added tokens stay whole wherever t
 as in transformers.
 """
 
+from __future__ import annotations
+
+import copy
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -12,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from transformer.families.whole import Whole
-from transformer.storage.files import CheckpointError, check_vocabulary, read_json
+from transformer.storage.files import (
+    CheckpointError,
+    check_values,
+    check_vocabulary,
+    read_json,
+)
 from transformer.text.tokenizer import Pieces, TokenizerError, Vocabulary, sentencepiece_model
 from transformer.text.typed import without_surrogates
 from transformer.text.words import BOS, EOS, PAD, SPACE, UNK, is_language
@@ -54,7 +62,7 @@ class SentencePieces(Pieces):
         *,
         lead: str = r"(?!)",  # what is a piece of its own at the start of a text
     ) -> None:
-        self._processor = processor
+        self.processor = processor
         self._lead = re.compile(lead, re.DOTALL)
         added, marked = added_tokens(directory, ids, size)
         self.special = frozenset({*special, *marked})
@@ -65,6 +73,13 @@ class SentencePieces(Pieces):
         self._whole = self.special | added.keys()
         longest = sorted(self._whole, key=lambda piece: (-len(piece), piece))
         self._parts = re.compile(f"({'|'.join(map(re.escape, longest))})")
+
+    def split_by(self, path: Path) -> SentencePieces:
+        """The same pieces, into which the sentencepiece model of another file splits texts."""
+        pieces = copy.copy(self)
+        (processor, _) = read_model(path)
+        pieces.processor = processor
+        return pieces
 
     def split(self, text: str) -> Iterator[tuple[int, str, int, int]]:
         unknown, end = self.unknown, 0
@@ -77,15 +92,13 @@ class SentencePieces(Pieces):
             if lead := self._lead.match(part):
                 yield self.ids.get(lead[0], unknown), lead[0], begin, begin + len(lead[0])
                 begin += len(lead[0])
-            read = self._processor.EncodeAsOffsetMapping(text[begin:end])
+            read = self.processor.EncodeAsOffsetMapping(text[begin:end])
             for piece, (first, last) in zip(read["pieces"], read["offsets"], strict=True):
                 yield self.ids.get(piece, unknown), piece, begin + first, begin + last
 
     def decode(self, ids: Iterable[int]) -> str:
         pieces = (self.pieces[number] for number in ids)
-        text = self._processor.DecodePieces(
-            [piece for piece in pieces if piece not in self.special]
-        )
+        text = self.processor.DecodePieces([piece for piece in pieces if piece not in self.special])
         return str(text).replace(SPACE, " ").strip()
 
 
@@ -264,6 +277,7 @@ def _head(path: Path) -> list[dict[str, Any]]:
         )
     try:
         entries = json.JSONDecoder().raw_decode(rest)[0]
+        check_values(entries)
     except (ValueError, RecursionError):
         return []
     return (

@@ -435,6 +435,7 @@ def _content(
             "plots": layout.plots,
             "focus": layout.focus,
             "cursor": layout.cursor,
+            "alone": len(kinds) == 1 and "paired" not in spec,
             "trace": run.model,
             "awaited": False,
         },

@@ -13,7 +13,7 @@ const LIST = [
   ["Home End", "first {place}, last {place}"],
   ["Shift+Left Shift+Right", "several tokens as one; so do Shift+click, Ctrl+click and dragging over tokens"],
   ["Space", "play, stop"],
-  [PRESENTS, "present: large type, nothing else on the screen; Page Up and Page Down then step, as clickers do"],
+  [PRESENTS, "present: large type, nothing else on the screen; Page Up and Page Down go back and on, as clickers do"],
   ["?", "this list"],
   ["Esc", "close the list, leave presenting, end the tour, leave several tokens, let the key token follow the step"],
 ];

@@ -63,7 +63,7 @@ export class Stage {
     grid.classList.toggle("lv-halved", halved);
     if (halved) this.halve(width, cells, spec.focus);
     else if (NARROW.matches) this.stack(width, cells);
-    else if (cells.wall) this.alone(width, cells, spec.focus);
+    else if (cells.wall || spec.alone) this.alone(width, cells, spec.focus);
     else this.spread(width, cells, spec.focus);
   }
 
@@ -76,7 +76,7 @@ export class Stage {
   // The only map that a model has: beside it the next token, and under that all heads, in what is left of the window.
   alone(width, cells, focus) {
     const { gap, around, head, below, sorting, lane, about } = SIZES;
-    const height = this.height(below + sorting);
+    const height = this.height(cells.wall ? below + sorting : below);
     const bars = cells.next ? about + lane * Math.ceil((cells.next.most ?? 10) / 2) : 0;
     const room = [0.5 * width, height - around];
     const { size, cell } = cells[focus].measured?.(room) ?? { size: room, cell: null };

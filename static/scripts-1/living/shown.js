@@ -15,7 +15,8 @@ export const part = (name, number) => document.getElementById(`${name}${number}`
 // A run of the page; `all` are the runs that stand side by side, and `number` ends the ids of its parts.
 export class Living {
   constructor(run, number, all) {
-    Object.assign(this, { run, all, host: part("view", number), ended: part("end", number), ack: 0, present: false });
+    const [host, wall, ended] = ["view", "heads", "end"].map((name) => part(name, number));
+    Object.assign(this, { run, all, host, wall, ended, ack: 0, present: false });
     this.switches = new Switches(run, this.host, () => this.tell());
     this.heads = { ...run.place.heads };
     this.at = { step: run.place.step, source: run.place.source, chosen: NONE };
@@ -49,6 +50,8 @@ export class Living {
     }
     Object.assign(this, { sent: {}, stripped: false });
     this.send();
+    // Beside the only map lie all heads of its kind.
+    if (this.run.spec.alone) this.host.querySelector(".lv-grid").append(this.wall);
   }
 
   // Takes a place from the address; what it does not name stays as it is.

@@ -359,3 +359,14 @@ def test_an_opened_model_outlives_its_files(tmp_path: Path, family: str) -> None
     assert opened.keys() == expected.keys()
     for name, tensor in expected.items():
         assert torch.equal(opened[name], tensor), name
+
+
+def test_sinusoids_of_a_file_are_of_its_model_alone(tmp_path):
+    plain = load_translator(published("marian")).model
+    formula = plain.decoder.positions.table.clone()
+    directory = copied(tmp_path, "marian")
+    rewritten(directory, **{"model.decoder.embed_positions.weight": formula + 0.005})
+    ours = load_translator(directory).model
+    assert torch.equal(ours.decoder.positions.table, formula + 0.005)
+    for stack in (ours.encoder, plain.encoder, plain.decoder):
+        assert torch.equal(stack.positions.table, formula)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from m2m_models import english
+from marian_models import write_marian
 from properties import PROPERTY
 from published import ADDED, PAIRS, changed, copied, ids_of, published, tokenizer_of
 from refusals import refused
@@ -299,6 +300,23 @@ def test_damaged_entries_of_added_tokens_add_nothing(tmp_path, damage):
     assert load_translator(directory).tokenizer.source.ids == before
     changed(directory, "tokenizer_config.json", added_tokens_decoder={"9" * 5000: {"content": "x"}})
     assert load_translator(directory).tokenizer.source.ids == before
+
+
+@pytest.mark.parametrize("content", ["half \ud800", 10**400], ids=["text", "number"])
+def test_added_tokens_beside_the_pieces_are_checked_like_all_json(tmp_path, content):
+    directory = copied(tmp_path, "nllb")
+    before = load_translator(directory).tokenizer.source.ids
+    entries = [{"content": "tyv", "id": 5}, {"content": content, "id": 6}]
+    changed(directory, "tokenizer.json", added_tokens=entries)
+    assert load_translator(directory).tokenizer.source.ids == before
+
+
+def test_one_table_of_ids_has_one_table_of_pieces(tmp_path):
+    opened = load_translator(write_marian(tmp_path)).tokenizer
+    assert opened.target.pieces is opened.source.pieces
+    assert opened.target.split is not opened.source.split
+    apart = load_translator(write_marian(tmp_path / "apart", separate=True)).tokenizer
+    assert apart.target.pieces is not apart.source.pieces
 
 
 @pytest.mark.parametrize(
