@@ -8,7 +8,6 @@ of it.
 import asyncio
 import hashlib
 import json
-import re
 import time
 import urllib.error
 import urllib.request
@@ -30,7 +29,6 @@ MOST_BYTES = 64 * 2**20
 """Bytes of the largest message that is read."""
 PATIENCE = 120.0
 """Seconds after which an answer counts as missing."""
-_TRACE = re.compile(r'"trace": "([0-9a-f]{12})"')
 _WHOLE, _PART = ForwardMsg.FINISHED_SUCCESSFULLY, ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY
 
 
@@ -74,6 +72,7 @@ class Session:
         self.feeds: dict[
             str, tuple[str, str, float]
         ] = {}  # trace, hash and time of arrival of each figure
+        self.badges: dict[str, str] = {}  # what the badge of each figure says
         self.strips: dict[str, Any] = {}  # the tokens
         self.bytes = 0
 
@@ -127,7 +126,7 @@ class Session:
         self._query = urlencode(params)
         self._hash = self._names[page]
         self._box = self._view = None
-        for left in (self._values, self.shown, self.feeds, self.strips):
+        for left in (self._values, self.shown, self.feeds, self.badges, self.strips):
             left.clear()
         await self._send(None)
         await self._until(f"the page {page}")
@@ -178,10 +177,15 @@ class Session:
         return int(self.strips.get("steps", 1))
 
     def answer(self) -> dict[str, str]:
-        """The hash of each figure on the screen, and of the name of the translation."""
+        """The hash of each figure on the screen with what its badge says now, and the name of the
+        translation."""
         trace = self.shown["trace"]
-        hashes = {name: digest for name, (of, digest, _) in self.feeds.items() if of == trace}
-        return hashes | {"trace": trace}
+        figures = {
+            name: f"{digest} {self.badges.get(name, '')}"
+            for name, (of, digest, _) in self.feeds.items()
+            if of == trace
+        }
+        return figures | {"trace": trace}
 
     async def _sentence(self, send: Callable[[], Any]) -> float:
         before = self.shown.get("trace")
@@ -269,6 +273,18 @@ class Session:
             case "delta":
                 self._draw(message.delta)
 
+    def _feed(self, feed: dict[str, Any]) -> None:
+        """Takes a figure; or a proof, which says what the badges of figures say from now on."""
+        if feed["draw"] == "proof":
+            self.badges |= {name: badge["text"] for name, badge in feed["badges"].items()}
+            return
+        name = feed["name"]
+        self.badges[name] = (feed.pop("badge", None) or {}).get("text", "")
+        digest = hashlib.sha256(json.dumps(feed).encode()).hexdigest()[:16]
+        self.feeds[name] = feed["trace"], digest, time.perf_counter()
+        if name == "strips":
+            self.strips = feed
+
     def _lose(self) -> None:
         """Loses what the run did not draw again: of the whole page, or of the parts that ran."""
         ran = {fragment for _, fragment in self._fresh}
@@ -304,15 +320,7 @@ class Session:
             case "bidi_component":
                 component = element.bidi_component
                 if component.component_name.endswith("linked_view_feeder"):
-                    head = component.json[:400]
-                    trace = _TRACE.search(head)
-                    name = re.search(r'"name": "([^"]+)"', head)
-                    assert trace, head
-                    assert name, head
-                    digest = hashlib.sha256(component.json.encode()).hexdigest()[:16]
-                    self.feeds[name[1]] = trace[1], digest, time.perf_counter()
-                    if name[1] == "strips":
-                        self.strips = json.loads(component.json)[0]
+                    self._feed(json.loads(component.json)[0])
                 elif component.component_name.endswith("linked_view"):
                     self.shown = json.loads(component.json)[0]
                     self._view = (component.id, delta.fragment_id)
