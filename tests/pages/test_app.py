@@ -200,6 +200,14 @@ def test_signs_are_explained_where_they_stand(text: str, told: list[str]):
 PAIRS = {"en-de": "English → German", "en-pt": "English → Portuguese"}
 
 
+@pytest.mark.parametrize("name", ["language/lm-en", "encoder/masked-en"])
+def test_a_bundled_model_without_a_pair_says_what_it_is_good_at(name: str):
+    at = run(model=name)
+    good_at = models.find(name).header.good_at
+    assert good_at
+    assert any(good_at in caption.value for caption in at.caption)
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_list_names_languages_and_a_pair_opens_with_its_first_example(
     name: str, monkeypatch: pytest.MonkeyPatch

@@ -48,7 +48,7 @@ class Header:
     language: tuple[str, ...] = ()  # codes of languages, such as ("en", "de")
     license: str = ""
     license_name: str = ""
-    good_at: str = ""  # the kind of text that the model translates well
+    good_at: str = ""  # the kind of text that the model does well
     guided_alignment: str = ""  # how given alignments shaped the attention
     training_targets: str = (
         ""  # whose outputs training asked for, to stand behind "its targets were"
