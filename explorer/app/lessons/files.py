@@ -125,6 +125,13 @@ class Lesson(Checked):
         if not 1 <= len(self.steps) <= MOST_STEPS:
             raise ValueError(f"steps must be a list of 1 to {MOST_STEPS} steps.")
 
+    @cached_property
+    def unread(self) -> tuple[str, ...]:
+        """What no page reads of the addresses of its steps, in sentences; read once, as every page
+        asks for all lessons."""
+        places = enumerate(self.steps, start=1)
+        return tuple(f"step {number}: {why}" for number, step in places for why in unreadable(step))
+
     def lacks(self, config: ModelConfig) -> list[str]:
         """What it needs that a model does not have: kinds of attention, and facts."""
         kinds = [need for need in self.needs if need not in FACTS and need not in config.sizes]
@@ -204,10 +211,8 @@ def every() -> tuple[dict[str, Lesson], list[str]]:
         except LessonError as error:
             wrong.append(str(error))
             continue
-        places = enumerate(lesson.steps, start=1)
-        unread = [f"step {number}: {why}" for number, step in places for why in unreadable(step)]
-        if unread:
-            wrong.append(f"{printable(path.name)}: {unread[0]}")
+        if lesson.unread:
+            wrong.append(f"{printable(path.name)}: {lesson.unread[0]}")
         elif lesson.name in (*lessons, *CHECKS):
             reason = f"another lesson is called {lesson.name}, so this one is left out."
             wrong.append(f"{printable(path.name)}: {reason}")
