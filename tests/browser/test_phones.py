@@ -78,6 +78,16 @@ def test_nothing_is_wider_than_a_phone_and_no_typed_text_runs(visitor: Visitor, 
         )
 
 
+def test_at_four_times_the_size_the_way_of_decoding_is_read_whole(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 320, "height": 256})
+    visitor.open(**COPY)
+    cut = """[...document.querySelectorAll(".st-key-decoding *")]
+      .filter((e) => e.clientWidth > 1 && (e.value ?? e.textContent) === "greedy")
+      .map((e) => e.scrollWidth - e.clientWidth)"""
+    found = visitor.read(f"{cut}.length && {cut}")
+    assert max(found) <= 0, found
+
+
 def test_maps_are_whole_and_the_first_tap_selects_a_cell(newcomer: Callable[..., Visitor]) -> None:
     visitor = newcomer(has_touch=True)
     visitor.phone()
