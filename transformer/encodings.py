@@ -12,8 +12,7 @@ sentence.
 """
 
 import math
-from collections.abc import Hashable, Sequence
-from weakref import WeakValueDictionary
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -210,23 +209,14 @@ class Sinusoidal(PositionTable):
     """
 
     def prepare(self, config: ModelConfig, n_layers: int, causal: bool) -> None:
-        layout = config.sine_layout
+        inclusive = config.sine_layout == "inclusive"
         first, length = config.first_position, config.max_positions
-        key = (first, length, config.d_model, layout, torch.get_default_device())
-        table = _SINUSOIDS.get(key)
-        if table is None:
-            every = sinusoidal_table(
-                first + length, config.d_model, inclusive=layout == "inclusive"
-            )
-            table = every[first:].float()
-            if layout != "interleaved":
-                table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
-            _SINUSOIDS[key] = table
+        table = sinusoidal_table(first + length, config.d_model, inclusive=inclusive)[
+            first:
+        ].float()
+        if config.sine_layout != "interleaved":
+            table = torch.cat([table[:, 0::2], table[:, 1::2]], dim=1)
         self.register_buffer("table", table, persistent=False)
-
-
-_SINUSOIDS = WeakValueDictionary[Hashable, Tensor]()
-"""Tables that a stack has, by what they are made of: both stacks of a model have the same one."""
 
 
 class Learned(PositionTable):

@@ -362,25 +362,29 @@ def test_a_line_that_leads_back_to_nothing_possible_is_left_out(monkeypatch: pyt
 
 
 def test_what_a_change_did_is_said_in_one_line():
-    def made(*steps: tuple[str, int, float]) -> SimpleNamespace:
+    def made(*steps: tuple[str, int, float], task: str = "translate") -> SimpleNamespace:
         names = ("token", "token_id", "log_prob")
         made = [SimpleNamespace(**dict(zip(names, step, strict=True))) for step in steps]
         return SimpleNamespace(
-            config=SimpleNamespace(task="translate", writes=True),
+            config=SimpleNamespace(task=task, writes=True),
             predictions=dict(enumerate(made)),
+            steps=tuple(made),
+            fills={},
+            source_tokens=("▁a", "</s>"),
         )
 
-    before = made(("▁a", 1, math.log(0.9)), ("▁b", 2, math.log(0.997)))
-    same = made(("▁a", 1, math.log(0.899)), ("▁b", 2, math.log(0.99)))
-    other = made(("▁a", 1, math.log(0.9)), ("▁c", 3, math.log(0.6)))
+    first = ("▁a", 1, math.log(0.9))
+    changed_steps = (("▁a", 1, math.log(0.899)), ("▁b", 2, math.log(0.99)))
+    before = made(first, ("▁b", 2, math.log(0.997)))
+    same = made(*changed_steps)
+    other = made(first, ("▁c", 3, math.log(0.6)))
     said = "Translation unchanged; the probability of"
     assert changed.verdict(before, same) == f"{said} “b” 99.7 → 99.0\u00a0%."
     assert changed.verdict(before, before) == f"{said} “a” stays at 90.0\u00a0%."
     assert "at step 2, “b” became “**c**”" in changed.verdict(before, other)
-    continues = SimpleNamespace(task="continue", writes=True)
-    shorter = SimpleNamespace(config=continues, predictions={0: before.predictions[0]})
+    shorter = made(first, task="continue")
     assert changed.verdict(before, shorter) == "The text has another length."
-    written = SimpleNamespace(config=continues, predictions=same.predictions)
+    written = made(*changed_steps, task="continue")
     assert changed.verdict(before, written).startswith(
         "Text unchanged; the probability of “b” 99.7"
     )

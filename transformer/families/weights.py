@@ -290,17 +290,15 @@ def copied(stored: Stored) -> Iterator[tuple[str, Tensor]]:
 
 
 def _read_sines(model: Transformer, stored: Stored) -> None:
-    """Copies stored sinusoids, for this model alone; CheckpointError if a table does not match the
-    formula up to rounding."""
+    """Copies stored sinusoids; CheckpointError if a table does not match the formula up to
+    rounding."""
     wanted = (model.config.max_positions, model.config.d_model)
     paths = dict[str, Path]()
     for name, sines in stored.items():
         check_shape(sines.path, name, sines.shape, wanted)
         paths[name] = sines.path
     for name, tensor in copied(stored):
-        positions = getattr(model, SINES[name]).positions
-        positions.table = positions.table.clone()  # the formula's is that of other stacks, too
-        table = positions.added(len(tensor))
+        table = getattr(model, SINES[name]).positions.added(len(tensor))
         if float((tensor - table).abs().max()) > SINES_DIFFER:
             raise CheckpointError(f"{paths[name]}: {name} does not hold Marian's sinusoids.")
         table.copy_(tensor)

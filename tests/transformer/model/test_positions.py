@@ -238,15 +238,3 @@ def test_inference_runs_the_fused_kernel_only(translator):
     )
     assert not any("math" in name for name in kernels)
     assert "aten::softmax" not in calls
-
-
-def test_both_stacks_have_one_table_of_sinusoids_which_no_other_layout_or_length_has():
-    model = random_model(positions="sinusoidal")
-    table = model.encoder.positions.table
-    assert model.decoder.positions.table.data_ptr() == table.data_ptr()
-    other = random_model(positions="sinusoidal", sine_layout="halves").encoder.positions.table
-    assert not torch.equal(other, table)
-    later = random_model(positions="sinusoidal", first_position=2).encoder.positions.table
-    assert torch.equal(later[:-2], table[2:])
-    model.to(torch.float64)
-    assert random_model(positions="sinusoidal").encoder.positions.table.dtype == torch.float32
