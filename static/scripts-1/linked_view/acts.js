@@ -7,7 +7,7 @@ import { icon } from "./icons.js";
 const LINKS = ".st-key-inside-links a";
 const ACTS = {
   inside: "Look inside this head: its numbers, step by step",
-  off: "Switch this head off, or on again, and translate anew",
+  off: "Switch this head off, or on again, and run the model again",
   save: "Save this map as a picture",
 };
 

@@ -8,8 +8,8 @@ import { ranged } from "./together.js";
 const PRESENTS = "p";
 // Each with what it does; `{place}` is what the cursor walks over.
 const LIST = [
-  ["Left, Right", "one {place} back, one {place} forward"],
-  ["Up, Down", "previous key token, next key token"],
+  ["Left Right", "one {place} back, one {place} forward"],
+  ["Up Down", "previous key token, next key token"],
   ["Home End", "first {place}, last {place}"],
   ["Shift+Left Shift+Right", "several tokens as one; so do Shift+click, Ctrl+click and dragging over tokens"],
   ["Space", "play, stop"],
