@@ -15,6 +15,7 @@ from explorer.app.lessons import asking, files
 from explorer.app.lessons.files import CHECKS
 from explorer.app.lessons.progress import Note
 from explorer.app.server import examples, models
+from explorer.app.shell import strip
 
 SHIPPED, _ = files.every()
 STEPS = [(name, i) for name, lesson in SHIPPED.items() for i in range(len(lesson.steps))]
@@ -313,3 +314,18 @@ def test_a_class_is_shown_from_its_files_and_damaged_ones_are_named():
     told = words(at).replace("\\", "")
     assert "step 2 of “What a map is”, by 1 of 1" in told
     assert "b.json: this file holds no progress" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "start"),
+    [
+        ("en-de", (1, None)),
+        ("language/lm-en", (13, None)),
+        ("encoder/masked-en", (1, "en-pt")),  # with another model
+    ],
+)
+def test_everybody_starts_with_a_lesson_that_can_be_taken(
+    name: str, start: tuple[int, str | None]
+) -> None:
+    first = strip.first(models.find(name))
+    assert (first.number, first.model) == start

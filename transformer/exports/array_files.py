@@ -107,6 +107,8 @@ def load_arrays(content: bytes) -> ArrayRun:
     if len(arrays) == 1 and "" not in tokens and len({*map(_key, tokens.values())}) == 1:
         # one map whose queries and keys are the same text has it once
         tokens = _once(tokens)
+        if len({str([*map(str, marks)]) for marks in special.values()}) > 1:
+            raise WeightsError("The file says in two ways which tokens are special.")
         special = _once(special)
     return run_of(arrays, _stated(tokens), name=held.name, special=_stated(special))
 
@@ -271,6 +273,10 @@ def _read_safetensors(content: bytes) -> _Content:
     if len(header) > MOST_ARRAYS:
         raise TraceFileError(MANY)
     tensors = [_Tensor.of(name, entry) for name, entry in header.items()]
+    if marks := [tensor.name for tensor in tensors if tensor.name in SPECIAL]:
+        raise WeightsError(
+            f"In a safetensors file, “{marks[0]}” stands in the metadata, as a list in JSON."
+        )
     numbers = memoryview(content)[start:]
     if any(tensor.last > len(numbers) for tensor in tensors):
         raise TraceFileError(CUT_OFF)
@@ -282,17 +288,17 @@ def _read_safetensors(content: bytes) -> _Content:
     return _Content(
         arrays=_sorted(arrays).arrays,
         tokens={name: _in_json(notes[name]) for name in TOKENS if name in notes},
-        special={name: _in_json(notes[name]) for name in SPECIAL if name in notes},
+        special={name: _in_json(notes[name], "marks") for name in SPECIAL if name in notes},
         name=str(notes.get("name", "")),
     )
 
 
-def _in_json(text: str) -> list[Any]:
-    """The tokens in the metadata of a safetensors file, which holds texts only."""
+def _in_json(text: str, noun: str = "tokens") -> list[Any]:
+    """The tokens, or their marks, in the metadata of a safetensors file, which holds texts only."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
-        raise WeightsError("The tokens in the metadata of the file are no list in JSON.") from None
+        raise WeightsError(f"The {noun} in the metadata of the file are no list in JSON.") from None
 
 
 @dataclass(frozen=True, kw_only=True)

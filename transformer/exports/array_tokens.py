@@ -63,7 +63,8 @@ def token_pieces(tokens: Tokens | None, special: Marks | None = None) -> TokenPi
     texts = _by_side(tokens)
     flags = dict[Side, list[bool]]()
     if special is not None:
-        flags = {side: _flags(marks) for side, marks in _by_side(special).items()}
+        by_side = _by_side(special, "special tokens")
+        flags = {side: _flags(marks) for side, marks in by_side.items()}
     if flags and flags.keys() != texts.keys():
         raise WeightsError("Special tokens are to be given in the form of the tokens.")
     pieces = {
@@ -72,30 +73,30 @@ def token_pieces(tokens: Tokens | None, special: Marks | None = None) -> TokenPi
     return TokenPieces(pieces, len({id(of_side) for of_side in texts.values()}) > 1)
 
 
-def _by_side(tokens: object) -> dict[Side, list[object]]:
+def _by_side(tokens: object, noun: str = "tokens") -> dict[Side, list[object]]:
     """A list for each side, one and the same for both if it was given once."""
     if isinstance(tokens, Mapping):
         named = dict[Side, list[object]]()
         for name, of_side in tokens.items():
             if name not in SIDES:
                 raise WeightsError(
-                    f"There is no side “{name}”; tokens are of the encoder or the decoder."
+                    f"There is no side “{name}”; {noun} are of the encoder or the decoder."
                 )
             if SIDES[name] in named:
                 raise WeightsError(
-                    f"The tokens of the {SIDES[name]} are given twice: once is enough."
+                    f"The {noun} of the {SIDES[name]} are given twice: once is enough."
                 )
-            named[SIDES[name]] = _listed(of_side)
+            named[SIDES[name]] = _listed(of_side, noun)
         return named
-    parts = _listed(tokens)
+    parts = _listed(tokens, noun)
     if len(parts) == 1 and isinstance(parts[0], list):  # in a batch of one
-        parts = _listed(parts[0])
+        parts = _listed(parts[0], noun)
     lists = [texts for texts in parts if not isinstance(texts, str | bytes) and _is_listed(texts)]
     if not lists:
         return {"encoder": parts, "decoder": parts}
     if len(lists) != 2 or len(parts) != 2:
         raise WeightsError(
-            f"There are {len(parts)} lists of tokens; give one, or those of queries and of keys."
+            f"There are {len(parts)} lists of {noun}; give one, or those of queries and of keys."
         )
     queries, keys = map(_listed, lists)
     return {"encoder": keys, "decoder": queries}
@@ -110,13 +111,13 @@ def texts_of(tokens: object) -> list[str]:
     return [_text(token) for token in _listed(tokens)]
 
 
-def _listed(tokens: object) -> list[object]:
-    """What tokens are given in, as a list."""
+def _listed(tokens: object, noun: str = "tokens") -> list[object]:
+    """What tokens, or marks of tokens, are given in, as a list."""
     if isinstance(tokens, str | bytes):
-        raise WeightsError("The tokens are one text; give a list with a text for each token.")
+        raise WeightsError(f"The {noun} are one text; give a list with an entry for each token.")
     listed = _plain(tokens)
     if not _is_listed(listed):
-        raise WeightsError(f"The tokens {listed!r:.40} are no list with a text for each token.")
+        raise WeightsError(f"The {noun} {listed!r:.40} are no list with an entry for each token.")
     return [*map(_plain, listed)]
 
 

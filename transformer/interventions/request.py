@@ -32,7 +32,19 @@ def fits(change: do.Intervention, config: ModelConfig) -> bool:
         do.Intervention.check(change, shape, ())
     except do.InterventionError:
         return False
-    return True
+    return all(token_id < n_pieces for token_id, n_pieces in _ids(change, config))
+
+
+def _ids(change: do.Intervention, config: ModelConfig) -> Iterator[tuple[int, int]]:
+    """The ids that a change names, each with the number of pieces that there are."""
+    match change:
+        case do.Choose(token=int(token)) | do.Forbid(token=int(token)):
+            yield token, config.n_target_pieces
+        case do.EditSource(token=int(token)):
+            yield token, config.vocab_size
+        case do.Prefix(token_ids=token_ids):
+            ids = (token for token in token_ids if isinstance(token, int))
+            yield from ((token_id, config.n_target_pieces) for token_id in ids)
 
 
 def _check_output(change: do.Intervention, config: ModelConfig) -> None:

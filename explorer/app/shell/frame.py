@@ -80,10 +80,11 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
 
 
 def _start(source: Source | None) -> None:
-    """Draws the link to the first lesson that the model can take."""
-    number, lesson = strip.first(source)
-    start = f"Start here: click a word; then lesson {number}"
-    strip.link(lesson, 0, start, ":material/flag:")
+    """Draws the link to the lesson that is taken first."""
+    first = strip.first(source)
+    start = f"Start here: click a word; then lesson {first.number}"
+    named = {} if first.model is None else {"model": first.model}
+    strip.link(first.lesson, 0, start, ":material/flag:", **named)
 
 
 def end(

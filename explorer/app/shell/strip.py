@@ -4,10 +4,12 @@ The lesson drives the app itself: every step is an address, and its links keep t
 sentence, model and cursor (`explorer/app/address/session.py`).
 """
 
+from collections.abc import Iterator
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -60,27 +62,41 @@ def link(
     st.page_link(view.page, label=plain(label), icon=icon, query_params=query)
 
 
-def first(source: Source | None) -> tuple[int, Lesson]:
-    """The number of the first lesson that a model can take, and the lesson; lesson 1 without
-    one."""
+class Start(NamedTuple):
+    """The lesson that somebody takes first."""
+
+    number: int  # of the lesson, from 1
+    lesson: Lesson
+    model: str | None  # another model than the page's, with which it is taken
+
+
+def first(source: Source | None) -> Start:
+    """The first lesson that a model can take; lesson 1, with another model, if there is none."""
     lessons = [*every()[0].values()]
     fitting = lessons
     if source is not None:
         with suppress(ValueError, OSError):  # a damaged model
             config = source.config
             fitting = [lesson for lesson in lessons if not lesson.lacks(config)]
-    lesson = next(iter(fitting), lessons[0])
-    return lessons.index(lesson) + 1, lesson
+    if fitting:
+        return Start(lessons.index(fitting[0]) + 1, fitting[0], None)
+    return Start(1, lessons[0], next((name for name, _ in _taking(lessons[0])), None))
 
 
 def _offer_model(lesson: Lesson, at: int) -> None:
     """Links to the step with the first model that has what the lesson needs."""
+    for name, model in _taking(lesson):
+        offer = f"Take this lesson with {model.title}"
+        link(lesson, at, offer, ":material/arrow_forward:", model=name)
+        return
+
+
+def _taking(lesson: Lesson) -> Iterator[tuple[str, models.ModelHandle]]:
+    """The models that have what a lesson needs, by name."""
     for name, model in models.available().items():
         with suppress(ValueError, OSError):
             if not lesson.lacks(model.config):
-                offer = f"Take this lesson with {model.title}"
-                link(lesson, at, offer, ":material/arrow_forward:", model=name)
-                return
+                yield name, model
 
 
 def draw(

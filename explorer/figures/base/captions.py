@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 import numpy as np
 
@@ -307,9 +307,11 @@ class Badge(TypedDict):
     passed: bool
     text: str
     title: str
+    waits: NotRequired[bool]  # whether a proof is still to come
 
 
 CHECKING: Badge = {
+    "waits": True,
     "passed": True,
     "text": "… checking",
     "title": "The picture is here before its proof, which is being made.",

@@ -5,6 +5,7 @@ export interface Badge {
   passed: boolean;
   text: string;
   title: string;
+  waits?: boolean;
 }
 
 export interface Spans {

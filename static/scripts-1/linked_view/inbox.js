@@ -33,12 +33,12 @@ export class Inbox {
     this.view.draw();
   }
 
-  // Puts the proof into the figures that wait for it, and returns their names. A figure stays the same object, so that
-  // it is not drawn again.
+  // Puts the proof into the figures that wait for it, and returns their names. One that came with a badge of its own,
+  // as of another head or another measure, keeps it. A figure stays the same object, so that it is not drawn again.
   prove() {
     const { proof } = this;
     if (!proof) return [];
-    const waiting = Object.values(this.feeds).filter((feed) => feed.trace === proof.trace);
+    const waiting = Object.values(this.feeds).filter((feed) => feed.trace === proof.trace && feed.badge?.waits);
     const names = waiting.map((feed) => feed.name).filter((name) => proof.badges[name]);
     for (const name of names) Object.assign(this.feeds[name], { badge: proof.badges[name] });
     return names;

@@ -238,12 +238,35 @@ REFUSED: dict[str, tuple[Callable[[], bytes], type[ValueError], str]] = {
     "tokens that are one text": (
         lambda: in_json({"weights": [[1, 0], [0, 1]], "tokens": "ab"}),
         WeightsError,
-        "The tokens are one text; give a list with a text for each token.",
+        "The tokens are one text; give a list with an entry for each token.",
     ),
     "tokens that are a number": (
         lambda: save_numbers({"weights": FULL}, {"tokens": "5"}),
         WeightsError,
-        "The tokens 5 are no list with a text for each token.",
+        "The tokens 5 are no list with an entry for each token.",
+    ),
+    "special tokens that are one text": (
+        lambda: in_json({"weights": [[1, 0], [0, 1]], "tokens": ["a", "b"], "special": "01"}),
+        WeightsError,
+        "The special tokens are one text; give a list with an entry for each token.",
+    ),
+    "special tokens as numbers of a safetensors file": (
+        lambda: save_numbers({"weights": FULL, "special": FULL[0, 0, 0]}, {}),
+        WeightsError,
+        "In a safetensors file, “special” stands in the metadata, as a list in JSON.",
+    ),
+    "special tokens that are said in two ways": (
+        lambda: in_json(
+            {
+                "weights": [[1, 0], [0, 1]],
+                "encoder_tokens": ["a", "b"],
+                "decoder_tokens": ["a", "b"],
+                "encoder_special": [0, 1],
+                "decoder_special": [1, 0],
+            }
+        ),
+        WeightsError,
+        "The file says in two ways which tokens are special.",
     ),
     "tokens that are no json": (
         lambda: save_numbers({"weights": FULL}, {"tokens": "old house"}),

@@ -432,7 +432,7 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     "nothing": (lambda: own_arrays({}), "There are no weights: the mapping is empty."),
     "one text": (
         lambda: own_arrays(FULL, "the old house"),
-        "The tokens are one text; give a list with a text for each token.",
+        "The tokens are one text; give a list with an entry for each token.",
     ),
     "shares": (lambda: own_arrays(FULL, [1.5, 2, 3, 4, 5]), "The token 1.5 is no text."),
     "a truth": (lambda: own_arrays(FULL, [True, 2, 3, 4, 5]), "The token True is no text."),
@@ -443,15 +443,15 @@ REFUSED: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no list": (
         lambda: own_arrays(FULL, 5),
-        "The tokens 5 are no list with a text for each token.",
+        "The tokens 5 are no list with an entry for each token.",
     ),
     "no list of a side": (
         lambda: own_arrays(FULL, {"encoder": 5}),
-        "The tokens 5 are no list with a text for each token.",
+        "The tokens 5 are no list with an entry for each token.",
     ),
     "no order": (
         lambda: own_arrays(np.ones((1, 1)), {"a"}),
-        "The tokens {'a'} are no list with a text for each token.",
+        "The tokens {'a'} are no list with an entry for each token.",
     ),
     "no tokens": (
         lambda: own_arrays(FULL, []),

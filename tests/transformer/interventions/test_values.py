@@ -288,6 +288,8 @@ MODELS = Path(__file__).parents[3] / "assets" / "models"
         (do.ablate("decoder", 1, 0), {"encoder/masked-en"}),
         (do.ablate("encoder", 1, 7), {"language/lm-en"}),
         (do.choose(400, "x"), {"encoder/masked-en"}),
+        (do.forbid(20_000), {"en-de", "language/lm-en", "encoder/masked-en"}),
+        (do.prefix((7, 20_000)), {"en-de", "language/lm-en", "encoder/masked-en"}),
         (do.hide(300), {"language/lm-en", "encoder/masked-en"}),
     ],
 )

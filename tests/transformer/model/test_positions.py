@@ -238,3 +238,10 @@ def test_inference_runs_the_fused_kernel_only(translator):
     )
     assert not any("math" in name for name in kernels)
     assert "aten::softmax" not in calls
+
+
+def test_pairs_are_turned_as_exactly_as_they_are_given():
+    turn = random_model(positions="rotary").double().decoder.positions.rotate
+    rows = torch.randn(1, 2, 3, 8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(turn, rows)
+    assert turn(rows[:, :, :0]).shape == (1, 2, 0, 8)
