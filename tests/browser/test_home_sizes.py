@@ -214,3 +214,18 @@ def test_on_a_phone_every_line_under_a_picture_is_read_whole(visitor: Visitor) -
         visitor.rested()
         assert visitor.page.locator(".lv-foot .lv-words").count() > 0
         assert visitor.read(cut) == []
+
+
+def test_at_150_percent_the_menu_is_its_icons_and_no_word_of_it_is_cut(visitor: Visitor) -> None:
+    visitor.page.set_viewport_size({"width": 853, "height": 700})
+    visitor.open(**case_link("copy"))
+    visitor.rested()
+    words = visitor.page.locator(".glossary-list")
+    words.wait_for(state="attached")
+    visitor.page.mouse.move(800, 600)
+    shown = "() => getComputedStyle(document.querySelector('.glossary-list')).opacity"
+    assert visitor.read(shown) == "0"  # nobody points at the menu
+    visitor.page.locator(".stSidebar").hover()
+    visitor.until(
+        "() => getComputedStyle(document.querySelector('.glossary-list')).opacity === '1'"
+    )
