@@ -38,7 +38,8 @@ export class Inbox {
   prove() {
     const { proof } = this;
     if (!proof) return [];
-    const waiting = Object.values(this.feeds).filter((feed) => feed.trace === proof.trace && feed.badge?.waits);
+    const ofRun = Object.values(this.feeds).filter((feed) => feed.trace === proof.trace);
+    const waiting = ofRun.filter((feed) => "badge" in feed && feed.badge?.waits);
     const names = waiting.map((feed) => feed.name).filter((name) => proof.badges[name]);
     for (const name of names) Object.assign(this.feeds[name], { badge: proof.badges[name] });
     return names;
