@@ -36,6 +36,14 @@ if TYPE_CHECKING:
 
 OWN_TEXT = "?text=We+like+new+music."
 WORDS = ("I", "We", "They", "She", "He", "You", "It")
+ENDS = (
+    "saw a new house in the city last year",
+    "sold the old car in the village this week",
+    "found a small dog in the garden this morning",
+    "bought a red book in the market last month",
+)
+SENTENCES = tuple(f"{word} {end}" for end in ENDS for word in WORDS)
+"""Texts of about as many tokens, none of which a server has translated before."""
 LAST = "() => [...document.querySelectorAll('.pic')].at(-1)?.dataset.drawn ?? ''"
 """How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn
 again."""
@@ -108,14 +116,19 @@ def _compare_enter(page: Page, reference: Page, repeats: int) -> None:
     """From Enter in the field of the sentence to the new picture, beside a bare page."""
     ours = []
     theirs = []
-    for i in range(repeats):
-        word = WORDS[i % 7]
-        text = f"{word} saw a new house in the city last year."
-        painted = f"document.querySelector('.lv-strip-source .lv-word').textContent === '{word}'"
+    for sentence in SENTENCES[:repeats]:
+        text = f"{sentence}."
+        painted = _begins(".lv-strip-source .lv-word", text)
         ours.append(enter(page, "Sentence to translate", text, f"{READY} && {painted}"))
         titled = _titled(f"e.textContent.startsWith('{text}')")
         theirs.append(enter(reference, "Sentence", text, titled))
     compare("Enter to painted", ours, theirs, "ms", 2, named="a bare page")
+
+
+def _begins(first: str, text: str) -> str:
+    """Whether a strip, by the selector of its first word, begins as a text does."""
+    word, *_ = text.split()
+    return f"document.querySelector('{first}').textContent === '{word}'"
 
 
 CONTINUES, TRANSLATES = "language/lm-en", "en-de"
@@ -131,11 +144,9 @@ def _compare_models(browser: Browser, url: str, repeats: int) -> None:
     firsts = {CONTINUES: ".lv-given .lv-word", TRANSLATES: ".lv-strip-source .lv-word"}
     place = {name: urlencode({"model": name, "write": 13}) for name in times}
     pages = {name: _watched(browser, f"{url}/?{place[name]}") for name in times}
-    for i in range(repeats):
-        word = WORDS[i % 7]
-        text = f"{word} saw a new house in the city last year"
+    for text in SENTENCES[:repeats]:
         for name, (page, wire) in pages.items():
-            painted = f"document.querySelector('{firsts[name]}').textContent === '{word}'"
+            painted = _begins(firsts[name], text)
             wire.clear()
             times[name].append(enter(page, fields[name], text, f"{READY} && {painted}"))
             settle(page)

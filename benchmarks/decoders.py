@@ -1,5 +1,5 @@
-"""Decoders of well-known shapes beside transformers, with random weights; and keys shared by groups
-beside keys that are repeated."""
+"""Decoders of well-known shapes beside transformers, with random weights; and the parts of a step
+beside plainer forms: shared keys, rotated pairs, the logits of a prompt, the best candidates."""
 
 import json
 import tempfile
@@ -15,6 +15,9 @@ from torch.nn import functional as F
 from benchmarks.families import quiet
 from benchmarks.timing import ROOT, Repeats, Threads, interleaved, report
 from transformer import Capture, Translator, load_language_model
+from transformer.config import ModelConfig
+from transformer.decoding import ALTERNATIVES, MOST_LOGITS, largest
+from transformer.encodings import Rotary
 
 ROWS = 49_152
 PROMPTS, WRITTEN = (6, 950), 40
@@ -54,9 +57,9 @@ SHAPES: dict[str, Callable[[Path], Any]] = {"SmolLM2-135M": smollm2, "GPT-2": gp
 
 
 def decoders(*, only: str = "", threads: Threads = 2, repeats: Repeats = 5) -> int:
-    """Greedy search with capture, and without, beside transformers; shared keys.
+    """Greedy search with capture, and without, beside transformers; the parts of a step.
 
-    only [NAME]: one shape: SmolLM2-135M or GPT-2
+    only [NAME]: one shape: SmolLM2-135M or GPT-2; parts for the parts of a step alone
     """
     quiet(threads)
     for name, write in SHAPES.items():
@@ -66,6 +69,9 @@ def decoders(*, only: str = "", threads: Threads = 2, repeats: Repeats = 5) -> i
                 write_vocabulary(Path(folder))
                 _compare(name, Path(folder), model, repeats)
     _shared_keys(repeats)
+    _rotated_pairs(repeats)
+    _logits_of_a_prompt(repeats)
+    _best_candidates(repeats)
     return 0
 
 
@@ -171,3 +177,66 @@ def _many(query: Tensor, key: Tensor, value: Tensor, repeated: bool) -> None:
             F.scaled_dot_product_attention(query, keys, values)
         else:
             F.scaled_dot_product_attention(query, key, value, enable_gqa=True)
+
+
+def _rotated_pairs(repeats: int) -> None:
+    """Rotary positions by products of complex numbers, and of sines and cosines with both numbers
+    of a pair."""
+    config = ModelConfig(vocab_size=10, d_model=576, n_heads=9, positions="rotary")
+    positions = Rotary(config, n_layers=1, causal=True)
+    for length in (1, 950):
+        x = torch.randn(1, 9, length, 64)
+        runs = {
+            "complex": partial(_rotated, positions.rotate, x),
+            "pairs": partial(_rotated, partial(_by_sines, positions.turns), x),
+        }
+        seconds = interleaved(runs, repeats)
+        report(f"{length} rows of nine heads rotated", seconds, "pairs", "complex", "at least 1")
+
+
+@torch.inference_mode()
+def _rotated(rotate: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    for _ in range(100):
+        rotate(x)
+
+
+def _by_sines(turns: Tensor, x: Tensor) -> Tensor:
+    """Each pair (a, b) turned to (a cos − b sin, a sin + b cos)."""
+    cosine, sine = turns[: x.shape[-2]].unbind(-1)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack([a * cosine - b * sine, a * sine + b * cosine], dim=-1).flatten(-2)
+
+
+def _logits_of_a_prompt(repeats: int) -> None:
+    """The log-probabilities of a prompt of SmolLM2's width, in smaller and larger blocks."""
+    table = torch.randn(ROWS, 576)
+    features = torch.randn(950, 576)
+    rows = MOST_LOGITS // ROWS
+    runs = {
+        "used": partial(_in_blocks, table, features, rows),
+        "a quarter": partial(_in_blocks, table, features, rows // 4),
+        "all at once": partial(_in_blocks, table, features, len(features)),
+    }
+    seconds = interleaved(runs, repeats)
+    for other in ("a quarter", "all at once"):
+        report(f"logits of 950 rows, {rows} at a time", seconds, other, "used", "at least 1")
+
+
+@torch.inference_mode()
+def _in_blocks(table: Tensor, features: Tensor, n_rows: int) -> None:
+    for rows in torch.split(features, n_rows):
+        F.linear(rows, table).log_softmax(-1)
+
+
+def _best_candidates(repeats: int) -> None:
+    """The best candidates of a row, by blocks and of all at once."""
+    row = torch.randn(1, ROWS)
+    runs = {"by blocks": partial(_best, largest, row), "topk": partial(_best, torch.topk, row)}
+    seconds = interleaved(runs, repeats)
+    report(f"{ALTERNATIVES} best of {ROWS:,}", seconds, "topk", "by blocks", "at least 1")
+
+
+@torch.inference_mode()
+def _best(find: Callable[[Tensor, int], object], row: Tensor) -> None:
+    for _ in range(200):
+        find(row, ALTERNATIVES)

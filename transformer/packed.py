@@ -27,14 +27,10 @@ class PackedProduct:
     share it.
 
     A processor's bf16 instructions take pairs of adjacent inputs. From a matrix in plain order
-    oneDNN builds
-    these pairs at every call, which takes as long as reading float32 (*measured*). Packed once,
-    the table of
-    58,000 pieces is read 1.3 to 1.6 times as fast. With few rows and small matrices, the call
-    itself costs
-    most: one call for queries, keys and values makes greedy search at OPUS-MT's size about 1.08
-        times as fast
-    (*measured*).
+    oneDNN builds these pairs at every call, which takes as long as reading float32 (*measured*).
+    Packed once, the table of 58,000 pieces is read 1.3 to 1.6 times as fast. With few rows and
+    small matrices, the call itself costs most: one call for queries, keys and values makes greedy
+    search at OPUS-MT's size about 1.08 times as fast (*measured*).
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:

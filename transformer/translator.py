@@ -334,10 +334,12 @@ def load_translator(
 
     Raises:
         CheckpointError: The model is missing, damaged, or of a kind that this package cannot open.
-        ValueError: ``dtype`` is neither of the two, or there is no such device.
+        ValueError: ``dtype`` is neither of the two, or there is no such device or task.
     """
     named(device)
     one_of(*TYPES).check("dtype", dtype)
+    if task is not None:
+        one_of(*OPENERS).check("task", task)
     title, checkpoint = open_model(path, revision)
     if task is not None and not isinstance(checkpoint.model, OPENERS[task].network):
         opener = OPENERS[checkpoint.config.task]

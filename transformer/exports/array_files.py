@@ -4,8 +4,8 @@ A file has ``weights``; or ``encoder_attentions``, ``decoder_attentions``, ``cro
 arrays under words of one's own, (layers, heads, queries, keys) each, or as
 ``transformer.exports.arrays`` takes them. Its ``tokens``, or ``encoder_tokens`` and
 ``decoder_tokens``, are lists of texts; ``special``, or ``encoder_special`` and
-``decoder_special``, say by 1 which of them stand for no text. Names, shapes and types are read before any numbers. No
-PyTorch.
+``decoder_special``, say by 1 which of them stand for no text. Names, shapes and types are read
+before any numbers. No PyTorch.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def load_arrays(content: bytes) -> ArrayRun:
     arrays = {name: held.arrays[name] for name in known or held.arrays}
     if not arrays:
         raise TraceFileError(NOTHING)
-    tokens = _by_side(held.tokens, TOKENS)
-    special = _by_side(held.special, SPECIAL)
+    tokens = _of_each_side(held.tokens, TOKENS)
+    special = _of_each_side(held.special, SPECIAL)
     if len(arrays) == 1 and "" not in tokens and len({*map(_key, tokens.values())}) == 1:
         # one map whose queries and keys are the same text has it once
         tokens = _once(tokens)
@@ -128,7 +128,7 @@ def _stated(by_side: Mapping[str, V]) -> V | Mapping[str, V] | None:
     return by_side.get("", by_side or None)
 
 
-def _by_side(values: Mapping[str, V], sides: Mapping[str, str]) -> dict[str, V]:
+def _of_each_side(values: Mapping[str, V], sides: Mapping[str, str]) -> dict[str, V]:
     """What a file says of each side, or under "" of both; TraceFileError if it says it twice."""
     by_side = dict[str, V]()
     names = dict[str, str]()

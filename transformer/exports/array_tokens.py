@@ -60,10 +60,10 @@ def token_pieces(tokens: Tokens | None, special: Marks | None = None) -> TokenPi
         if special is not None:
             raise WeightsError("Special tokens were given without the tokens that they are of.")
         return TokenPieces()
-    texts = _by_side(tokens)
+    texts = _for_each_side(tokens)
     flags = dict[Side, list[bool]]()
     if special is not None:
-        by_side = _by_side(special, "special tokens")
+        by_side = _for_each_side(special, "special tokens")
         flags = {side: _flags(marks) for side, marks in by_side.items()}
     if flags and flags.keys() != texts.keys():
         raise WeightsError("Special tokens are to be given in the form of the tokens.")
@@ -73,7 +73,7 @@ def token_pieces(tokens: Tokens | None, special: Marks | None = None) -> TokenPi
     return TokenPieces(pieces, len({id(of_side) for of_side in texts.values()}) > 1)
 
 
-def _by_side(tokens: object, noun: str = "tokens") -> dict[Side, list[object]]:
+def _for_each_side(tokens: object, noun: str = "tokens") -> dict[Side, list[object]]:
     """A list for each side, one and the same for both if it was given once."""
     if isinstance(tokens, Mapping):
         named = dict[Side, list[object]]()

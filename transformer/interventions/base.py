@@ -133,6 +133,8 @@ class Intervention:
     """Its name in text and in JSON."""
     changes: ClassVar[Part]
     """What it changes."""
+    steers: ClassVar[bool] = False
+    """Whether it decides what is written, of which an encoder alone writes nothing."""
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):
@@ -153,6 +155,16 @@ class Intervention:
         """What each field may hold: the form that stands beside its type."""
         hints = get_type_hints(cls, include_extras=True)
         return {field.name: hints[field.name].__metadata__[0] for field in fields(cls)}
+
+    @property
+    def named_ids(self) -> tuple[int, ...]:
+        """The tokens that it names by their ids, which mean something in one vocabulary only."""
+        return ()
+
+    @property
+    def decides(self) -> tuple[str, ...]:
+        """What no other change of a run may decide, too, in words."""
+        return ()
 
     @property
     def part(self) -> Part:

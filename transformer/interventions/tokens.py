@@ -15,12 +15,26 @@ Step = Annotated[int, One(Index("step"))]
 TypedPosition = Annotated[int, One(Index("source token", counts="typed"))]
 
 
+def ids_of(*tokens: Token) -> tuple[int, ...]:
+    """Those of some tokens that are named by an id."""
+    return tuple(token for token in tokens if isinstance(token, int))
+
+
 @dataclass(frozen=True)
 class Choose(Intervention):
     name = "choose"
     changes = "tokens"
+    steers = True
     step: Step
     token: TokenField
+
+    @property
+    def named_ids(self) -> tuple[int, ...]:
+        return ids_of(self.token)
+
+    @property
+    def decides(self) -> tuple[str, ...]:
+        return (words.number("step", self.step),)
 
     def __str__(self) -> str:
         return f"{words.number('step', self.step)} writes {words.quoted(self.token)}"
@@ -36,8 +50,13 @@ def choose(step: int, token: Token) -> Choose:
 class Forbid(Intervention):
     name = "forbid"
     changes = "tokens"
+    steers = True
     token: TokenField
     step: Annotated[int | None, OrNone(One(Index("step")))] = None
+
+    @property
+    def named_ids(self) -> tuple[int, ...]:
+        return ids_of(self.token)
 
     def __str__(self) -> str:
         where = "" if self.step is None else f" at {words.number('step', self.step)}"
@@ -53,7 +72,16 @@ def forbid(token: Token, step: int | None = None) -> Forbid:
 class Prefix(Intervention):
     name = "prefix"
     changes = "tokens"
+    steers = True
     token_ids: Annotated[tuple[Token, ...], Several(fields.Token())]
+
+    @property
+    def named_ids(self) -> tuple[int, ...]:
+        return ids_of(*self.token_ids)
+
+    @property
+    def decides(self) -> tuple[str, ...]:
+        return tuple(words.number("step", step) for step in range(len(self.token_ids)))
 
     def __str__(self) -> str:
         return f"the output begins with {words.few(map(words.quoted, self.token_ids))}"
@@ -78,6 +106,14 @@ class EditSource(Intervention):
     position: TypedPosition
     token: TokenField
 
+    @property
+    def named_ids(self) -> tuple[int, ...]:
+        return ids_of(self.token)
+
+    @property
+    def decides(self) -> tuple[str, ...]:
+        return (words.number("source token", self.position),)
+
     def __str__(self) -> str:
         return f"{words.number('source token', self.position)} becomes {words.quoted(self.token)}"
 
@@ -92,6 +128,10 @@ class DropSource(Intervention):
     name = "drop"
     changes = "tokens"
     position: TypedPosition
+
+    @property
+    def decides(self) -> tuple[str, ...]:
+        return (words.number("source token", self.position),)
 
     def __str__(self) -> str:
         return f"{words.number('source token', self.position)} is left out"

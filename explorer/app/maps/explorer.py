@@ -301,9 +301,11 @@ def _proof(scene: Scene, looks: Looks, feeds: Mapping[str, Feed]) -> ProofFeed:
     opened.translation.audit((AttentionKind(kind), look.head[0]))
     badges = dict[str, Badge]()
     for name, feed in feeds.items():
-        if feed["draw"] == "tiles" or feed["draw"] == "wall":
+        if "badge" not in feed or "waits" not in feed["badge"]:
+            continue
+        if "picks" in feed:
             badges[name] = badge_of_all(opened, feed["picks"])
-        elif feed["draw"] == "map" or feed["draw"] == "lines" or feed["draw"] == "strongest":
+        else:
             badges[name] = badge_of(looks[feed["kind"]].read())
     return {"draw": "proof", "trace": opened.key, "badges": badges}
 

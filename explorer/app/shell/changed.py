@@ -15,7 +15,7 @@ from explorer.app.server.view import View
 from explorer.figures.base import labels
 from explorer.figures.base.tasks import WORDS
 from explorer.lenses.what_if.two_runs import predicted, shared_predictions
-from explorer.linked.living.beside import OF_TOKENS, in_words
+from explorer.linked.living.beside import in_words
 from transformer.config import Head
 from transformer.interventions import Intervention, ablate
 from transformer.run import Translation
@@ -43,7 +43,7 @@ def none(_change: Intervention) -> bool:
 def of_tokens(change: Intervention) -> bool:
     """For a page that shows the model's own arithmetic: what the model reads and writes may be
     changed."""
-    return isinstance(change, OF_TOKENS)
+    return change.part == "tokens"
 
 
 def all_of(now: State) -> tuple[Listed, ...]:

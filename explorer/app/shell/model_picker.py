@@ -23,7 +23,7 @@ from explorer.linked.living.beside import in_words
 from transformer.config import Head
 from transformer.hub.files import size
 from transformer.hub.settings import is_name
-from transformer.interventions.request import fits
+from transformer.interventions.request import carries_over
 
 MOST_LEFT_OUT = 3
 """Folders that are named as left out."""
@@ -148,16 +148,18 @@ def take_model(name: str) -> None:
 
 
 def _changes_for(name: str, now: State) -> Moves:
-    """The state's changes with another model: those that it has no place for are switched off."""
+    """The state's changes with another model: those that do not carry over are switched off."""
     items = changed.all_of(now)
     with suppress(KeyError, ValueError, OSError):
         model = models.available()[name]
         config = model.config
-        unfit = [change for change, on in items if on and not fits(change, config)]
+        unfit = [change for change, on in items if on and not carries_over(change, config)]
         if not unfit:
             return {}
         changes = "; ".join(map(in_words, unfit))
-        session.notice(f"Switched off, because {model.title} has no place for it: {changes}.")
+        session.notice(
+            f"Switched off, because {model.title} has no such place or token: {changes}."
+        )
         return parted(Listed(change, on and change not in unfit) for change, on in items)
     return {}
 

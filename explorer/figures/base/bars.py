@@ -43,17 +43,17 @@ def candidates(step: DecodeStep) -> list[Candidate]:
     barred = {alternative.token_id for alternative in step.alternatives if alternative.excluded} - {
         step.token_id
     }
-    options = shown_candidates(step)
-    chances = labels.chances([option.log_prob for option in options])
-    return [
-        Candidate(
+    rows = list[Candidate]()
+    for option in shown_candidates(step):
+        chance = EXCLUDED if option.token_id in barred else labels.chance(option.log_prob)
+        row = Candidate(
             token=option.token,
             log_prob=float(option.log_prob),
             chosen=option.token_id == step.token_id,
-            chance=EXCLUDED if option.token_id in barred else chance,
+            chance=chance,
         )
-        for option, chance in zip(options, chances, strict=True)
-    ]
+        rows.append(row)
+    return rows
 
 
 def _next_token_frame(name: str, step: DecodeStep) -> Spec:

@@ -325,25 +325,29 @@ def badge(audit: AuditReport, derived: bool = False) -> Badge:
     Its title says what stands behind it: the basis, the largest errors, what was not checked, the
     changes.
     """
-    failed = [check.name for check in audit.checks if not check.passed]
+    nothing_failed = bool(audit.unchecked) and not _failed(audit)
     return {
-        "passed": bool(audit.passed) or (bool(audit.unchecked) and not failed),
-        "text": _verdict(audit, failed, derived),
-        "title": _evidence(audit, failed),
+        "passed": nothing_failed or bool(audit.passed),
+        "text": _verdict(audit, derived),
+        "title": _evidence(audit),
     }
 
 
-def _verdict(audit: AuditReport, failed: Sequence[str], derived: bool) -> str:
-    """The outcome of an audit in a few words, with the number of changes; `failed`: its checks
-    that fail, by name."""
+def _failed(audit: AuditReport) -> list[str]:
+    """The names of the checks that fail."""
+    return [check.name for check in audit.checks if not check.passed]
+
+
+def _verdict(audit: AuditReport, derived: bool) -> str:
+    """The outcome of an audit in a few words, with the number of changes."""
     if audit.unchecked:
-        if failed:
+        if _failed(audit):
             return "✗ not as they were given"
         return f"○ {audit.unchecked}"
     proved = "consistent" if audit.imported else "verified"
     origin = "imported file, " if audit.imported else ""
     if not audit.passed:
-        text = f"✗ {origin}{_denial(failed, proved)}"
+        text = f"✗ {origin}{_denial(audit, proved)}"
     elif audit.claim:
         text = f"✓ {origin}{audit.claim.format(proved)}"
     elif derived:
@@ -357,8 +361,9 @@ def _verdict(audit: AuditReport, failed: Sequence[str], derived: bool) -> str:
     return text
 
 
-def _denial(failed: Sequence[str], proved: str) -> str:
+def _denial(audit: AuditReport, proved: str) -> str:
     """What is not so, of an audit that did not pass."""
+    failed = _failed(audit)
     if failed and all(" sum to " in name for name in failed):
         return "does not sum up"
     return f"not {proved}"
@@ -367,8 +372,9 @@ def _denial(failed: Sequence[str], proved: str) -> str:
 _GIVEN = "These numbers were given as they are: no model computed them here."
 
 
-def _evidence(audit: AuditReport, failed: Sequence[str]) -> str:
+def _evidence(audit: AuditReport) -> str:
     """What stands behind the outcome of an audit, in sentences."""
+    failed = _failed(audit)
     rows = _largest(audit, "row sums")
     outputs = _largest(audit, "outputs")
     if audit.unchecked:

@@ -143,11 +143,6 @@ def chance(log_prob: float) -> str:
     return percent(min(1.0, math.exp(log_prob)))
 
 
-def chances(log_probs: Iterable[float]) -> list[str]:
-    """As `chance`, of several."""
-    return [chance(log_prob) for log_prob in log_probs]
-
-
 def moved(value: float) -> str:
     """A difference with its sign and as many digits as `telling` gives it; "not known" for NaN."""
     if math.isnan(value):
@@ -161,11 +156,6 @@ def moved(value: float) -> str:
 def escape(text: str) -> str:
     """Escapes what Plotly reads as markup (`& < >`) and `#`, Streamlit's mark for colours."""
     return text.translate(_ESCAPES)
-
-
-def escaped(texts: Iterable[str]) -> list[str]:
-    """As `escape`, of several texts."""
-    return [text.translate(_ESCAPES) for text in texts]
 
 
 def bold(text: str, emphasised: bool = True) -> str:

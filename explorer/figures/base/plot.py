@@ -60,7 +60,7 @@ def token_axis(
     if count is None:
         count = len(tokens)
     letters, every = style.lettering(count, size)
-    names = labels.escaped(labels.names(tokens, room))
+    names = [labels.escape(name) for name in labels.names(tokens, room)]
     return {**named_axis(names, letters, every, ticklabelstandoff=3), **more}
 
 
@@ -75,7 +75,7 @@ def number_axis(title: str = "", size: int = 11, standoff: int | None = 6, **mor
 
 def noted(notes: Sequence[str]) -> Spec:
     """The hover text of each mark: plain text of one line or several."""
-    texts = [note.replace("\n", "<br>") for note in labels.escaped(notes)]
+    texts = [labels.escape(note).replace("\n", "<br>") for note in notes]
     return {"hovertext": texts, "hovertemplate": "%{hovertext}<extra></extra>"}
 
 

@@ -8,23 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from explorer.figures.base import labels
-from transformer.interventions import (
-    Choose,
-    DropSource,
-    EditSource,
-    Forbid,
-    Hide,
-    Intervention,
-    Prefix,
-)
+from transformer.interventions import Hide, Intervention
 from transformer.run import Translation
 from transformer.text.words import is_end
 
 if TYPE_CHECKING:
     from transformer.translator import Translator
 
-OF_TOKENS = (Choose, Forbid, Prefix, EditSource, DropSource)
-"""Changes of what the model reads and writes, which leave its arithmetic as it is."""
 _QUOTED = re.compile("“(.+?)”")
 _WAY = re.compile(r"(beam|sample)-(\d+)")
 
@@ -32,7 +22,7 @@ _WAY = re.compile(r"(beam|sample)-(\d+)")
 def in_words(change: Intervention, run: Translation | None = None) -> str:
     """A change as people read it."""
     words = str(change)
-    if isinstance(change, OF_TOKENS):
+    if change.part == "tokens":
         words = _QUOTED.sub(lambda token: f"“{labels.piece(token[1])}”", words)
     if (
         isinstance(change, Hide)

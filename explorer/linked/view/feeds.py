@@ -150,8 +150,8 @@ def map_feed(
         **head_feed(trace, view, scale, whole, role),
         "figure": to_json(figure),
         "hover": {
-            "rows": labels.escaped(names["rows"]),
-            "columns": labels.escaped(names["columns"]),
+            "rows": [*map(labels.escape, names["rows"])],
+            "columns": [*map(labels.escape, names["columns"])],
             "masked": MASKED,
             "later": LATER if view.kind == "decoder" else MASKED,
         },

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict, final
 
 from explorer.figures.base.captions import Badge
 from explorer.figures.base.style import Packed
@@ -98,6 +98,7 @@ class Hover(TypedDict):
     later: str
 
 
+@final
 class MapFeed(HeadFeed):
     """One head as a map."""
 
@@ -119,6 +120,7 @@ class LineHead(TypedDict):
     dash: str  # of SVG
 
 
+@final
 class LinesFeed(HeadFeed):
     """One head or several as lines."""
 
@@ -131,6 +133,7 @@ class LinesFeed(HeadFeed):
     largest: int
 
 
+@final
 class StrongestFeed(HeadFeed):
     """The keys of a query and the queries of a key as lists."""
 
@@ -142,6 +145,7 @@ class StrongestFeed(HeadFeed):
     direction: str
 
 
+@final
 class WholeFeed(_Figure):
     """The whole matrix of a head, pooled."""
 
@@ -155,6 +159,7 @@ class WholeFeed(_Figure):
     largest: int
 
 
+@final
 class BarsFeed(_Figure):
     """Bars whose frames follow the step or the source token."""
 
@@ -175,6 +180,7 @@ class ProofFeed(_Feed):
     badges: Mapping[str, Badge]
 
 
+@final
 class RaceFeed(_Figure):
     """The candidates of each position, whose bars run when the cursor moves."""
 
@@ -189,6 +195,7 @@ class RaceFeed(_Figure):
     tried: list[list[int]]
 
 
+@final
 class TilesFeed(_Proved):
     """The grid of all heads of a kind."""
 
@@ -200,6 +207,7 @@ class TilesFeed(_Proved):
     legend: Legend | None
 
 
+@final
 class WallFeed(_Proved):
     """All heads of a kind as pictures; how they stand is said by the ranking."""
 
@@ -217,6 +225,7 @@ class HeadRow(TypedDict):
     heads: list[Head]
 
 
+@final
 class RankingFeed(_Feed):
     """How the heads of a wall stand, and what is written at each."""
 
@@ -296,6 +305,7 @@ class PositionNames(TypedDict):
     source: str
 
 
+@final
 class StripsFeed(_Feed):
     """The token strips."""
 
@@ -327,4 +337,6 @@ Feed = (
     | RankingFeed
     | StripsFeed
 )
-"""What one part of a linked view is sent; `draw` names its script."""
+"""What one part of a linked view is sent; `draw` names its script.
+
+Each is final, so that types know of a feed with a badge that it is a picture of heads."""

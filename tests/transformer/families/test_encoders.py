@@ -492,3 +492,5 @@ def test_an_encoder_is_opened_by_what_it_does(tmp_path: Path) -> None:
         with refused(CheckpointError, "load_encoder"):
             load(directory, "cpu")
     assert load_translator(directory, "cpu", task=None).config.task == "fill"
+    with refused(ValueError, "task"):
+        load_translator(directory, "cpu", task="sing")  # type: ignore[arg-type]
