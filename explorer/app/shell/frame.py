@@ -66,12 +66,14 @@ def heading(page: str, now: State, source: Source | None = None) -> None:
         purpose = WORDS[source.task].purpose
     with st.container(horizontal=True, vertical_alignment="center", key="heading"):
         paragraph = f'<p title="{purpose}">{purpose}</p>'
+        neighbours = sitemap.beside(page)
+        style = "headline headline-beside" if neighbours else "headline"
         st.html(
-            f'<div class="headline"><h1>{entry.title or entry.name}</h1>{paragraph}</div>',
+            f'<div class="{style}"><h1>{entry.title or entry.name}</h1>{paragraph}</div>',
             width="stretch",
         )
         with st.container(horizontal=True, width="content", gap="xxsmall", key="beside"):
-            for neighbour in sitemap.beside(page):
+            for neighbour in neighbours:
                 label = sitemap.PAGES[neighbour].name.removesuffix(" self-attention")
                 menu.link(neighbour, label, sitemap.PAGES[neighbour].icon, "content")
         if page == sitemap.HOME and now.lesson is None:  # its pictures fill the window to its end

@@ -27,11 +27,11 @@ const PAGES = new Set(["PageUp", "PageDown"]);
 const WALKS = new Set(["back", "on", "first", "last"]);
 const SCROLLING = new Set(["key back", "key on", "first", "last", "play"]);
 
-// Whether a key pressed outside the view may move it. `scrolls`: the page is longer than the window, so that the keys
-// that scroll belong to the page.
-export function free(asked, { own, scrolls }) {
-  if (own || asked === "release") return false;
-  return !(scrolls && SCROLLING.has(asked));
+// Whether a key pressed outside the view may move it. `own`: something there uses it. `scrolls`: the page is longer than
+// the window, so that the keys that scroll belong to the page; it is asked for these alone, since it costs a layout.
+export function free(asked, there) {
+  if (there.own || asked === "release") return false;
+  return !(SCROLLING.has(asked) && there.scrolls);
 }
 
 export class Keys {
@@ -61,11 +61,17 @@ export class Keys {
     const { target } = event;
     if (!view.root || view.root.contains(target)) return;
     const sent = event.key === "Enter" && !event.isComposing && target.matches?.(SENTENCE);
-    if (sent) view.root.focus({ preventScroll: true });
+    // not before the text is on its way: the browser styles and measures the page for it
+    if (sent) setTimeout(() => view.root?.focus({ preventScroll: true }));
     if (event.defaultPrevented) return;
-    const page = view.root.closest(".stMain");
-    const scrolls = !view.presenting.on && page !== null && page.scrollHeight > page.clientHeight + 1;
-    this.press(event, (asked) => this.mayLeave(asked) || free(asked, { own: target.closest?.(OWN), scrolls }));
+    const there = {
+      own: target.closest?.(OWN),
+      get scrolls() {
+        const page = view.root.closest(".stMain");
+        return !view.presenting.on && page !== null && page.scrollHeight > page.clientHeight + 1;
+      },
+    };
+    this.press(event, (asked) => this.mayLeave(asked) || free(asked, there));
   }
 
   // Escape leaves what covers the page, wherever the focus is.

@@ -53,6 +53,7 @@ export class Presenting {
     if (root.classList.contains("lv-present") === on) return;
     this.on = on;
     root.classList.toggle("lv-present", on);
+    this.view.mark();
     controls.presents(on);
     this.arrange();
     this.view.resized();

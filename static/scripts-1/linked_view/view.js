@@ -62,6 +62,7 @@ class View {
     this.buildParts(data);
     this.root = this.buildRoot(data);
     host.replaceChildren(this.root);
+    this.mark();
     this.observer = new ResizeObserver(() => this.resized());
     for (const part of [this.grid, this.strips.root]) this.observer.observe(part);
     this.stage?.watch(this.root);
@@ -120,6 +121,16 @@ class View {
     for (const part of [...this.all(), this.keys, this.stage]) part?.leave();
     this.host.replaceChildren();
     Object.assign(this, { host: null, root: null, cells: {} });
+    this.mark();
+  }
+
+  // Says of the whole page what its views show, so that its other parts make room: by classes of its body, since a style
+  // that looks for a view inside the page (`:has`) is computed anew for all of it at each change of a map.
+  mark() {
+    const shown = [...views.values()].filter(({ root }) => root);
+    const { classList } = document.body;
+    classList.toggle("lv-fills", shown.some(({ stage }) => stage));
+    classList.toggle("lv-presents", shown.some(({ root }) => root.classList.contains("lv-present")));
   }
 
   // Whether there is a picture that could fill the window.
