@@ -165,8 +165,7 @@ def written_by(run: Translation) -> str:
 def step_name(run: Translation, number: int) -> str:
     """What a prediction of a run is called, by its number from 0: a step of its output, or a
     mask."""
-    noun = {True: "step", False: "mask"}[run.config.writes]
-    return f"{noun} {labels.count(number)}"
+    return f"{WORDS[run.config.task].place} {labels.count(number)}"
 
 
 def verdict(before: Translation, after: Translation) -> str:
@@ -186,7 +185,7 @@ def verdict(before: Translation, after: Translation) -> str:
                 f"“**{plain(labels.piece(later.token))}**”"
             )
             return f"The {written} is another one: at {step_name(after, number)}, {told}."
-    if before.config.writes and len(first) != len(second):
+    if len(before.steps) != len(after.steps):
         return f"The {written} has another length."
     moves = [(math.exp(one.log_prob), math.exp(later.log_prob), one.token) for one, later in pairs]
     was, now, token = max(moves, key=lambda each: abs(each[1] - each[0]))

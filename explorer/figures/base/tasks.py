@@ -19,6 +19,12 @@ class TaskWords:
     lines: str  # what is done with those lines, in a sentence
     forced: str = "with a given output"  # how a line with an output was run
     decoded: str = "decoded greedily"  # how one without was
+    place: str = "step"  # where something is predicted
+    predicted: str = "The next token"  # what is predicted there
+    # which of the predictions of two runs can be compared, after a semicolon
+    comparable: str = (
+        "up to the step at which the runs part, because a change contradicts the unchanged output"
+    )
 
 
 _TRANSLATE = TaskWords(
@@ -44,6 +50,9 @@ _READ = TaskWords(
     lines="The model reads each sentence as it is.",
     forced="read as it is",
     decoded="read as it is",
+    place="mask",
+    predicted="The word",
+    comparable="each mask is read with the text as it stands, so all can be compared",
 )
 WORDS = {
     "translate": _TRANSLATE,

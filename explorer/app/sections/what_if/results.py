@@ -20,6 +20,7 @@ from explorer.app.shell.changed import step_name
 from explorer.figures.base import labels
 from explorer.figures.base.captions import KIND_NAMES
 from explorer.figures.base.labels import chance
+from explorer.figures.base.tasks import WORDS
 from explorer.figures.pages.heads import Cell, head_grid
 from explorer.figures.pages.what_if import StepMove, control_strip, delta_bars
 from explorer.lenses import compare_runs
@@ -97,7 +98,7 @@ def outcome(both: RunDifference) -> str:
     """
     if not both.steps:
         return "No word is predicted here; the maps show what changed."
-    if not both.base.config.writes:
+    if not both.base.steps:
         return _outcome_at_masks(both)
     tokens = both.base.target_tokens, both.changed.target_tokens
     base, new = (
@@ -167,9 +168,7 @@ def steps(both: RunDifference, is_forced: bool) -> None:
         before = f"{step_name(both.base, at)}: {labels.piece(token)}\nas it is: {chance(log_p)}"
         note = f"{before}\nΔ log p {labels.moved(delta)} nats\nKL {nats(step.kl)}"
         moved.append(StepMove(token, delta, note))
-    way = "up to the step at which the runs part, because a change contradicts the unchanged output"
-    if not both.base.config.writes:
-        way = "each mask is read with the text as it stands, so all can be compared"
+    way = WORDS[both.base.config.task].comparable
     if is_forced:
         way = "the changed model reads the unchanged output, so all steps can be compared"
     total = float(np.nansum(both.delta_log_p))
@@ -203,7 +202,7 @@ def candidates(both: RunDifference) -> None:
         at = int(np.nan_to_num(both.kl, nan=-1.0).argmax())
         why = "that changed most"
     step = both.steps[at]
-    what = {True: "The next token", False: "The word"}[both.base.config.writes]
+    what = WORDS[both.base.config.task].predicted
     st.markdown(f"##### {what} at {step_name(both.base, both.shared[at][0])}, {why}")
     likely = step.candidates[:CANDIDATES]
     columns = {"token": [labels.piece(alternative.token) for alternative in likely]}
