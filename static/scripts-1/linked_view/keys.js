@@ -27,8 +27,8 @@ const PAGES = new Set(["PageUp", "PageDown"]);
 const WALKS = new Set(["back", "on", "first", "last"]);
 const SCROLLING = new Set(["key back", "key on", "first", "last", "play"]);
 
-// Whether a key pressed outside the view may move it. `own`: something there uses it. `scrolls`: the page is longer than
-// the window, so that the keys that scroll belong to the page; it is asked for these alone, since it costs a layout.
+// Whether a key pressed outside the view may move it. `own`: something there uses it. `scrolls`: the page is longer
+// than the window, so that the keys that scroll belong to the page; only they ask, since the answer costs a layout.
 export function free(asked, there) {
   if (there.own || asked === "release") return false;
   return !(SCROLLING.has(asked) && there.scrolls);

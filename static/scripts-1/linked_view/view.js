@@ -124,8 +124,8 @@ class View {
     this.mark();
   }
 
-  // Says of the whole page what its views show, so that its other parts make room: by classes of its body, since a style
-  // that looks for a view inside the page (`:has`) is computed anew for all of it at each change of a map.
+  // Says of the whole page what its views show, so that its other parts make room: by classes of its body, since a
+  // style that looks for a view inside the page (`:has`) is computed anew for all of it at each change of a map.
   mark() {
     const shown = [...views.values()].filter(({ root }) => root);
     const { classList } = document.body;
