@@ -5,7 +5,9 @@ from pathlib import Path
 
 from explorer.linked import served
 
-OUTER = re.compile(r"(?:body|\.stApp|\.stMain|\.stMainBlockContainer)(?:\.[\w-]+)?:has\(\s*([^)>\s]+)")
+OUTER = re.compile(
+    r"(?:body|\.stApp|\.stMain|\.stMainBlockContainer)(?:\.[\w-]+)?:has\(\s*([^)>\s]+)"
+)
 """What a style of the whole page looks for at any depth. A browser then computes the styles of all
 of the page again whenever something of that sort comes or goes, such as a letter of a map."""
 
