@@ -43,7 +43,8 @@ ENDS = (
     "bought a red book in the market last month",
 )
 SENTENCES = tuple(f"{word} {end}" for end in ENDS for word in WORDS)
-"""Texts of about as many tokens, none of which a server has translated before."""
+"""Texts of about as many tokens, none of which a server has translated before: so many rounds can
+be measured."""
 LAST = "() => [...document.querySelectorAll('.pic')].at(-1)?.dataset.drawn ?? ''"
 """How often the page's last figure was drawn; a figure whose numbers have not changed is not drawn
 again."""
@@ -116,8 +117,8 @@ def _compare_enter(page: Page, reference: Page, repeats: int) -> None:
     """From Enter in the field of the sentence to the new picture, beside a bare page."""
     ours = []
     theirs = []
-    for sentence in SENTENCES[:repeats]:
-        text = f"{sentence}."
+    for i in range(repeats):
+        text = f"{SENTENCES[i]}."
         painted = _begins(".lv-strip-source .lv-word", text)
         ours.append(enter(page, "Sentence to translate", text, f"{READY} && {painted}"))
         titled = _titled(f"e.textContent.startsWith('{text}')")
@@ -144,7 +145,8 @@ def _compare_models(browser: Browser, url: str, repeats: int) -> None:
     firsts = {CONTINUES: ".lv-given .lv-word", TRANSLATES: ".lv-strip-source .lv-word"}
     place = {name: urlencode({"model": name, "write": 13}) for name in times}
     pages = {name: _watched(browser, f"{url}/?{place[name]}") for name in times}
-    for text in SENTENCES[:repeats]:
+    for i in range(repeats):
+        text = SENTENCES[i]
         for name, (page, wire) in pages.items():
             painted = _begins(firsts[name], text)
             wire.clear()

@@ -206,8 +206,7 @@ class Translator(Reader):
         options["interventions"] = changes = as_interventions(options.get("interventions", ()))
         written = list(zip(self.pieces(output.ids), output.ids, strict=True))
         for change in changes:
-            steers = isinstance(change, do.Choose | do.Forbid | do.Prefix)
-            if steers and not audited_tokens([change], (), written):
+            if change.steers and not audited_tokens([change], (), written):
                 given = "text" if self.continues else "translation"
                 raise InterventionError(f"The given {given} contradicts a change: {change}.")
         (run,) = self.stream(source, output, **options)

@@ -83,23 +83,30 @@ def test_another_model_switches_off_the_changes_that_it_has_no_place_for():
     picker = next(each for each in at.selectbox if each.label == "Model")
     picker.set_value("language/lm-en").run()
     assert not at.error
-    told = "has no such place or token: cross-attention, layer 6, head 3 gives no output."
+    told = "numbers its tokens otherwise: cross-attention, layer 6, head 3 gives no output."
     assert plain(told) in said(at)
     state = at.session_state["state"]
     assert (state.changes, state.off) == (changes[1:], ((0, changes[0]),))
     next(each for each in at.selectbox if each.label == "Model").set_value("en-pt").run()
     assert at.session_state["state"].off == state.off
-    assert "no place" not in said(at)
+    assert "Switched off" not in said(at)
 
 
-def test_a_token_by_its_id_is_another_one_in_another_model():
+@pytest.mark.parametrize(
+    ("first", "second", "stays"),
+    [("en-pt", "en-de", False), ("positions/rotary", "positions/shaw", True)],
+)
+def test_a_token_by_its_id_is_another_one_in_another_vocabulary(
+    first: str, second: str, stays: bool
+):
     by_id = do.choose(0, 40)
     by_piece = do.choose(1, "▁old")
-    at = run(model="en-pt", text="He is old.", changes=do.write_text((by_id, by_piece)))
-    next(each for each in at.selectbox if each.label == "Model").set_value("en-de").run()
+    at = run(model=first, text="He is old.", changes=do.write_text((by_id, by_piece)))
+    next(each for each in at.selectbox if each.label == "Model").set_value(second).run()
     state = at.session_state["state"]
-    assert state.off == ((0, by_id),)
-    assert state.changes == (by_piece,)
+    assert state.off == (() if stays else ((0, by_id),))
+    assert by_piece in state.changes
+    assert ("Switched off" in said(at)) is not stays
 
 
 def test_a_translation_is_made_once(monkeypatch: pytest.MonkeyPatch):

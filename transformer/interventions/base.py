@@ -134,7 +134,7 @@ class Intervention:
     changes: ClassVar[Part]
     """What it changes."""
     steers: ClassVar[bool] = False
-    """Whether it decides what is written, of which an encoder alone writes nothing."""
+    """Whether it decides what is written; a model that is an encoder alone writes nothing."""
 
     def __init_subclass__(cls) -> None:
         if "name" in vars(cls):

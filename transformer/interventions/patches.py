@@ -164,6 +164,12 @@ class Patch(Intervention):
         return f"{words.place(self.place)}{where} from “{text}”{changed}"
 
     @property
+    def named_ids(self) -> tuple[int, ...]:
+        """Those of the other run's output, and of its changes."""
+        in_changes = [token_id for change in self.interventions for token_id in change.named_ids]
+        return (*(self.target or ()), *in_changes)
+
+    @property
     def hook(self) -> str:
         """The name in ``transformer.hooks``."""
         return patched_place(self.place).hook

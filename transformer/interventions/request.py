@@ -23,12 +23,15 @@ def check(changes: Sequence[Intervention], shape: RunShape) -> None:
             raise InterventionError(f"Two changes decide {decision}; keep one of them.")
 
 
-def carries_over(change: Intervention, config: ModelConfig) -> bool:
-    """Whether a change means the same in another model, whatever the text.
-
-    That model must have what the change is about. A token by its id is another one there.
-    """
-    if change.named_ids:
+def carries_over(
+    change: Intervention,
+    config: ModelConfig,  # of the other model
+    *,
+    same_vocabulary: bool = False,  # whether its ids mean the same tokens
+) -> bool:
+    """Whether a change means the same in another model, whatever the text: that model has what the
+    change is about, and its ids, if the change names any, mean the same tokens."""
+    if change.named_ids and not same_vocabulary:
         return False
     shape = RunShape(config, typed=_AMPLE, source=_AMPLE, target=_AMPLE)
     try:

@@ -47,7 +47,7 @@ from transformer.hub.files import hub_title, size
 from transformer.hub.machine import Keeper, KeptModel, kept_models
 from transformer.hub.settings import is_hosted
 from transformer.run import Holding, Translation
-from transformer.storage.description import Description
+from transformer.storage.description import TOKENIZER_FILE, Description
 from transformer.storage.files import PYTORCH, SAFETENSORS
 from transformer.storage.memory import needed_bytes
 from transformer.text.words import TYPED_MASK
@@ -147,6 +147,20 @@ class ModelHandle(Source):
     def description(self) -> Description | None:
         """Description by the files; None if only the loaded model knows."""
         return described(self.path)
+
+    @Fact
+    def vocabulary(self) -> str | None:
+        """A digest of its vocabulary, by which models with the same one are known; None where
+        only the loaded model knows how its files make one."""
+        if self.description is None:
+            return None
+        with suppress(OSError):
+            return hashlib.sha256((self.path / TOKENIZER_FILE).read_bytes()).hexdigest()
+        return None
+
+    def reads_alike(self, other: ModelHandle) -> bool:
+        """Whether the ids of another model are known to mean the same tokens."""
+        return self.vocabulary is not None and self.vocabulary == other.vocabulary
 
     @Fact
     def config(self) -> ModelConfig:

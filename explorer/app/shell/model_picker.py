@@ -151,15 +151,17 @@ def _changes_for(name: str, now: State) -> Moves:
     """The state's changes with another model: those that do not carry over are switched off."""
     items = changed.all_of(now)
     with suppress(KeyError, ValueError, OSError):
-        model = models.available()[name]
-        config = model.config
-        unfit = [change for change, on in items if on and not carries_over(change, config)]
+        known = models.available()
+        model = known[name]
+        before = known.get(now.model or models.DEFAULT)
+        same_vocabulary = before is not None and before.reads_alike(model)
+        fits = partial(carries_over, config=model.config, same_vocabulary=same_vocabulary)
+        unfit = [change for change, on in items if on and not fits(change)]
         if not unfit:
             return {}
         changes = "; ".join(map(in_words, unfit))
-        session.notice(
-            f"Switched off, because {model.title} has no such place or token: {changes}."
-        )
+        reason = f"{model.title} has no such place, or numbers its tokens otherwise"
+        session.notice(f"Switched off, because {reason}: {changes}.")
         return parted(Listed(change, on and change not in unfit) for change, on in items)
     return {}
 

@@ -280,7 +280,15 @@ def test_a_row_may_look_ahead_where_a_mask_of_its_own_kind_lets_it(ready):
 
 MODELS = Path(__file__).parents[3] / "assets" / "models"
 EVERY = {"en-pt", "en-de", "language/lm-en", "encoder/masked-en"}
-BY_ID = (do.choose(0, 7), do.forbid(7), do.prefix(("x", 7)), do.edit_source(0, 7))
+OTHER = do.run("He is old.", (7, 8))
+BY_ID = (
+    do.choose(0, 7),
+    do.forbid(7),
+    do.prefix(("x", 7)),
+    do.edit_source(0, 7),
+    do.patch(do.embeddings("decoder"), OTHER, [(0, 0)]),
+    do.patch(do.embeddings("encoder"), do.run("He", (), [do.edit_source(0, 7)]), [(0, 0)]),
+)
 """Changes that name a token by its id, which is another one in another vocabulary."""
 
 
@@ -301,3 +309,11 @@ def test_a_change_carries_over_to_a_model_that_has_what_it_is_about(
     change: do.Intervention, unfit: set[str]
 ) -> None:
     assert unfit == {name for name in EVERY if not carries_over(change, read_config(MODELS / name))}
+
+
+@pytest.mark.parametrize("change", BY_ID, ids=str)
+def test_an_id_means_the_same_in_a_model_with_the_same_vocabulary(change: do.Intervention) -> None:
+    assert change.named_ids
+    config = read_config(MODELS / "en-pt")
+    assert carries_over(change, config, same_vocabulary=True)
+    assert not carries_over(change, config, same_vocabulary=False)
