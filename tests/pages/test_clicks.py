@@ -29,6 +29,8 @@ ROWS: list[tuple[str, dict[str, Any], dict[str, str | None], str]] = [
     ("whole_model", {"Part": "decoder-cross", "Layer": 2}, {"part": "decoder-cross", "layer": "3"}, ""),
     ("masks?view=batch", {"The sentences of the batch": "\n".join(["one two"] * 8)},
      {"sentences": "\n".join(["one two"] * 6)}, "6 sentences ×"),
+    ("masks?view=batch&sentences=one two%0Anine ten&member=2", {"The sentences of the batch": "one\ntwo three"},
+     {"sentences": "one\ntwo three", "member": None}, "sentence 1 of the batch"),
     ("beam_search?decode=beam-3", {"Hypotheses in the beam": 5}, {"decode": "beam-5"}, "Beam search, 5 hyp"),
     ("beam_search?penalty=0.4", {"Length penalty": 1.0}, {"penalty": None}, ""),
     ("beam_search?decode=beam-3&penalty=0.6&length_offset=5", {"Divide": 0}, {"length_offset": None}, "|y|^"),

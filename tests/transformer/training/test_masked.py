@@ -144,5 +144,5 @@ def test_the_command_trains_an_encoder_that_knows_what_is_hidden(tmp_path: Path)
         fill.alternatives[0].token == run.source_tokens[at] for at, fill in predictions.items()
     ]
     assert sum(right) / len(right) > 0.9
-    assert "fill-mask" in model.card
+    assert "pipeline_tag: fill-mask" in model.card
     assert main(["train-masked", *files, *sizes, *steps, "--resume", "--steps", "251"]) == 0
