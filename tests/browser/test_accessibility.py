@@ -121,7 +121,9 @@ INK = """[...document.querySelectorAll(".st-key-shifted text")]
 """The colours of a token in the figure of what training is shown."""
 
 
-def test_words_in_figures_follow_the_page_when_it_becomes_dark(visitor: Visitor) -> None:
+def test_words_in_figures_follow_the_page_when_it_becomes_dark_and_light_again(
+    visitor: Visitor,
+) -> None:
     visitor.page.emulate_media(color_scheme="light")
     link = {"model": "random", "text": "one two three", "target": "eins drei zwei"}
     visitor.go("training", f"{INK}.length > 0", **link)
@@ -129,6 +131,8 @@ def test_words_in_figures_follow_the_page_when_it_becomes_dark(visitor: Visitor)
     assert not visitor.read(f"{INK}.some({light})")
     visitor.page.emulate_media(color_scheme="dark")
     visitor.until(f"{INK}.length > 0 && {INK}.every({light})")
+    visitor.page.emulate_media(color_scheme="light")
+    visitor.until(f"{INK}.length > 0 && !{INK}.some({light})")
 
 
 def test_the_opened_export_has_contrast_and_names(visitor: Visitor) -> None:
